@@ -1,0 +1,84 @@
+/**
+ * Machine-readable reasons: the same string stands in the condition, the event, the log and `status.queue`.
+ */
+
+/** Why a Pod of the queue waits. */
+export const WaitReason = {
+  /** Another Pod holds the lock, or earlier waiters come first. */
+  Waiting: 'Waiting',
+  /** The named DistributedLock does not exist in the Pod's namespace. */
+  LockNotFound: 'LockNotFound',
+  /** The lock is being deleted. */
+  LockDeleting: 'LockDeleting',
+  /** The Pod was created before kilit was installed, or past its policies: it has no sidecar and no gate. */
+  NotInjected: 'NotInjected',
+  /** No node yet. */
+  NotScheduled: 'NotScheduled',
+  /** Its kubelet lacks what the gate rests on. */
+  NodeTooOld: 'NodeTooOld',
+  /** Its node is not Ready, or unknown. */
+  NodeNotReady: 'NodeNotReady',
+  /** Its sidecar does not run: image pull, start, or back-off after losses. */
+  SidecarNotRunning: 'SidecarNotRunning',
+  /** The Pod is being deleted. */
+  Terminating: 'Terminating',
+  /** The operator gives no grants at present; the condition `Ready` of the lock says why. */
+  GrantsPaused: 'GrantsPaused',
+  /** An earlier holder may still be alive: its lease has to run out first. */
+  PreviousHolder: 'PreviousHolder',
+} as const;
+export type WaitReason = (typeof WaitReason)[keyof typeof WaitReason];
+
+/** Reasons of the condition `Ready`. */
+export const ReadyReason = {
+  /** The lock's objects exist and the token rule is enforced. */
+  Ready: 'Ready',
+  /** Lease, Role or RoleBinding are being made. */
+  Provisioning: 'Provisioning',
+  /** The API server accepted a write that the Lease policy must refuse: its binding is missing. */
+  PolicyNotEnforced: 'PolicyNotEnforced',
+  /** ConfigMap kilit-token-base is missing or has no valid base. */
+  TokenBaseInvalid: 'TokenBaseInvalid',
+  /** The Lease carries no valid token: somebody wrote it past the policy. */
+  LeaseInvalid: 'LeaseInvalid',
+  /** The operator could not write; the message carries the API server's answer. It tries again by itself. */
+  WriteFailed: 'WriteFailed',
+  /** The lock is being deleted. */
+  Deleting: 'Deleting',
+} as const;
+export type ReadyReason = (typeof ReadyReason)[keyof typeof ReadyReason];
+
+/** Reasons of the condition `Held`. */
+export const HeldReason = {
+  /** Granted, and not yet confirmed by the holder's sidecar. */
+  Granted: 'Granted',
+  /** The holder's sidecar has confirmed the grant. */
+  Confirmed: 'Confirmed',
+  /** Nobody holds the lock. */
+  Free: 'Free',
+  /** The Lease is gone or was made anew; an earlier holder may still be alive. */
+  PreviousHolder: 'PreviousHolder',
+} as const;
+export type HeldReason = (typeof HeldReason)[keyof typeof HeldReason];
+
+/** Why a grant ended, as the operator saw it. */
+export const EndReason = {
+  /** The holder's sidecar released it: its programs are dead. */
+  Released: 'Released',
+  /** The kubelet reported every container of the holder as ended. */
+  ConfirmedDeath: 'ConfirmedDeath',
+  /** The holder did not renew for the lease duration and the takeover delay. */
+  Expired: 'Expired',
+  /** The holder's sidecar did not confirm the grant in time; no program was started. */
+  NotConfirmed: 'NotConfirmed',
+  /** The lock was deleted. */
+  LockDeleted: 'LockDeleted',
+} as const;
+export type EndReason = (typeof EndReason)[keyof typeof EndReason];
+
+/** Reasons of events on locks and Pods, besides the ones above. */
+export const EventReason = {
+  Queued: 'Queued',
+  Granted: 'Granted',
+  Lost: 'Lost',
+} as const;

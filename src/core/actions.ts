@@ -1,0 +1,53 @@
+import type { DistributedLockStatus } from '../api/generated/distributedlock.ts';
+import type { EndReason, EventReason, WaitReason } from '../api/reasons.ts';
+import type { Holder, LeaseView, Terms } from './lease.ts';
+import type { LockView } from './lock.ts';
+import type { PodView } from './pod.ts';
+import type { FencingToken } from './token.ts';
+
+/**
+ * One write to the API server, so one place to crash.
+ *
+ * Each carries the object as it was observed: its UID and revision are the write's preconditions.
+ */
+export type Action =
+  | { readonly kind: 'AddFinalizer'; readonly lock: LockView }
+  | { readonly kind: 'RemoveFinalizer'; readonly lock: LockView }
+  | { readonly kind: 'PutRole'; readonly lock: LockView }
+  | { readonly kind: 'PutRoleBinding'; readonly lock: LockView }
+  | { readonly kind: 'CreateLease'; readonly lock: LockView }
+  /** The Lease outlived a lock of the same name: it becomes this lock's, with its holder and its token. */
+  | { readonly kind: 'AdoptLease'; readonly lock: LockView; readonly lease: LeaseView }
+  | { readonly kind: 'DeleteLease'; readonly lock: LockView; readonly lease: LeaseView }
+  | Grant
+  | { readonly kind: 'Free'; readonly lock: LockView; readonly lease: LeaseView; readonly ended: Ended }
+  /** Shows the grant on the holder's Pod and takes its place in the queue away. */
+  | { readonly kind: 'MarkHolder'; readonly pod: PodView; readonly token: FencingToken }
+  /** Removes what an ended grant left on a Pod. */
+  | { readonly kind: 'Unmark'; readonly pod: PodView }
+  /** Gives a Pod the last place in the queue, and removes what an ended grant left on it. */
+  | {
+      readonly kind: 'JoinQueue';
+      readonly pod: PodView;
+      readonly lock: LockView | undefined;
+      readonly queuedAt: bigint;
+      readonly reason: WaitReason | typeof EventReason.Queued | typeof EventReason.Lost;
+      readonly message: string;
+    }
+  | { readonly kind: 'WriteStatus'; readonly lock: LockView; readonly status: DistributedLockStatus };
+
+export interface Grant {
+  readonly kind: 'Grant';
+  readonly lock: LockView;
+  readonly lease: LeaseView;
+  readonly pod: PodView;
+  readonly token: FencingToken;
+  readonly terms: Terms;
+  readonly ended: Ended | undefined;
+}
+
+/** The grant that this write ends. */
+export interface Ended {
+  readonly holder: Holder;
+  readonly reason: EndReason;
+}

@@ -1,0 +1,4 @@
+/** Ends every `switch` over a union: a new member becomes a type error here. */
+export function assertNever(value: never): never {
+  throw new Error(`Unexpected value: ${JSON.stringify(value)}`);
+}

@@ -1,0 +1,51 @@
+import { SIDECAR_CONTAINER } from '../api/names.ts';
+import { gatedInitContainers, type RawContainerStatus, type RawPod } from './raw-pod.ts';
+
+/**
+ * Is every program of this Pod certainly dead?
+ *
+ * Only the kubelet can know, so the statement must be the kubelet's own and complete: a terminal phase with the
+ * condition `ContainersReady` that it writes in the same update, the sidecar terminated, and every program terminated
+ * or never started.
+ *
+ * Everything else proves nothing: the Pod garbage collector may write a phase over old statuses; after containerd lost
+ * its state the kubelet makes up `ContainerStatusUnknown` for a process that lives; a deletionTimestamp, a 404, an
+ * eviction or a lost node say what somebody wishes, not what happened. (kubernetes-facts.md, "Is the holder certainly dead?")
+ */
+export function isConfirmedDead(pod: RawPod): boolean {
+  const { status } = pod;
+  if (status?.phase !== 'Succeeded' && status?.phase !== 'Failed') return false;
+  const ready = status.conditions?.find((c) => c.type === 'ContainersReady');
+  if (ready?.status !== 'False' || (ready.reason !== 'PodCompleted' && ready.reason !== 'PodFailed')) return false;
+
+  const sidecar = status.initContainerStatuses?.find((c) => c.name === SIDECAR_CONTAINER);
+  if (sidecar === undefined || !hasEnded(sidecar)) return false;
+  return (
+    pod.spec.containers.every((c) => endedOrNeverStarted(c.name, status.containerStatuses)) &&
+    gatedInitContainers(pod).every((c) => endedOrNeverStarted(c.name, status.initContainerStatuses))
+  );
+}
+
+function endedOrNeverStarted(name: string, statuses: readonly RawContainerStatus[] | undefined): boolean {
+  const status = statuses?.find((c) => c.name === name);
+  return status !== undefined && (hasEnded(status) || neverStarted(status));
+}
+
+function hasEnded(status: RawContainerStatus): boolean {
+  const end = status.state?.terminated;
+  return (
+    end !== undefined &&
+    (end.containerID ?? '') !== '' &&
+    (end.finishedAt ?? '') !== '' &&
+    end.reason !== 'ContainerStatusUnknown'
+  );
+}
+
+function neverStarted(status: RawContainerStatus): boolean {
+  return (
+    status.state?.waiting !== undefined &&
+    (status.containerID ?? '') === '' &&
+    (status.restartCount ?? 0) === 0 &&
+    status.lastState?.terminated === undefined
+  );
+}

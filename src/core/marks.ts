@@ -1,0 +1,78 @@
+import { EventReason, WaitReason } from '../api/reasons.ts';
+import type { Action } from './actions.ts';
+import type { LeaseView } from './lease.ts';
+import type { LockView } from './lock.ts';
+import type { Now } from './observed.ts';
+import type { PodView } from './pod.ts';
+import { endOfQueue, type Waiter } from './queue.ts';
+import type { Tenure } from './tenure.ts';
+
+interface Context {
+  readonly lock: LockView | undefined;
+  readonly lease: LeaseView | undefined;
+  readonly tenure: Tenure | undefined;
+  readonly queue: readonly Waiter[];
+  readonly pods: readonly PodView[];
+}
+
+/**
+ * Shows the grant on the holder's Pod, and gives newcomers and losers their place in the queue.
+ *
+ * A Pod is in the queue while it carries `kilit.dev/queued-at`; the mark of a grant takes that away, so whoever loses
+ * the lock has no place and gets the last one. All of it is in the objects: an operator that restarts goes on with it.
+ */
+export function decidePods(context: Context, now: Now): readonly Action[] {
+  const { queue, pods } = context;
+  const waiting = new Set(queue.map(({ pod }) => pod.uid));
+  let place = endOfQueue(queue, now.micros);
+  return [...queue.map(({ pod }) => pod), ...pods.filter(({ uid }) => !waiting.has(uid))].flatMap((pod): Action[] => {
+    const want = wanted(pod, context);
+    if (want === 'holder-mark') return [{ kind: 'MarkHolder', pod, token: context.lease?.token ?? 0n }];
+    if (want === 'no-mark') return [{ kind: 'Unmark', pod }];
+    if (want === 'nothing') return [];
+    return [{ kind: 'JoinQueue', pod, lock: context.lock, queuedAt: place++, ...joinMessage(pod, context) }];
+  });
+}
+
+function wanted(
+  pod: PodView,
+  { lock, lease, tenure, queue }: Context,
+): 'holder-mark' | 'last-place' | 'no-mark' | 'nothing' {
+  const marked = pod.token !== undefined || pod.leader;
+  if (tenure?.kind === 'held' && tenure.holder.uid === pod.uid) {
+    const shown = pod.token === lease?.token?.toString() && pod.leader && pod.queuedAt === undefined;
+    return shown ? 'nothing' : 'holder-mark';
+  }
+  // The Lease still names it: first that ends, by a write of its own.
+  if (tenure?.kind === 'ended' && tenure.holder.uid === pod.uid) return 'nothing';
+  // Without a Lease, or with a new one, its mark is the evidence that an earlier holder may be alive.
+  const leaseLost = lock !== undefined && (tenure === undefined || tenure.kind === 'previous');
+  if (leaseLost && marked && !pod.confirmedDead) return 'nothing';
+
+  const waits = queue.some((waiter) => waiter.pod.uid === pod.uid) && !pod.deleting;
+  if (waits && (marked || pod.queuedAt === undefined)) return 'last-place';
+  return marked ? 'no-mark' : 'nothing';
+}
+
+function joinMessage(
+  pod: PodView,
+  { lock, tenure, queue }: Context,
+): Pick<Extract<Action, { kind: 'JoinQueue' }>, 'reason' | 'message'> {
+  if (lock === undefined) {
+    return {
+      reason: WaitReason.LockNotFound,
+      message: `DistributedLock ${pod.lock} does not exist in namespace ${pod.namespace}. Create it; the Pod starts then.`,
+    };
+  }
+  const obstacle = queue.find((waiter) => waiter.pod.uid === pod.uid)?.obstacle;
+  if (obstacle?.reason === WaitReason.NotInjected) return obstacle;
+  if (pod.token !== undefined) {
+    return {
+      reason: EventReason.Lost,
+      message: `Lost lock ${lock.name} (token ${pod.token}); waits again, last in the queue.`,
+    };
+  }
+  const by = tenure?.kind === 'held' ? `held by Pod ${tenure.holder.name}` : 'which nobody holds';
+  const ahead = queue.filter((waiter) => waiter.pod.queuedAt !== undefined).length;
+  return { reason: EventReason.Queued, message: `Waits for lock ${lock.name}, ${by}; ${ahead} ahead in the queue.` };
+}

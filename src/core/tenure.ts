@@ -1,0 +1,96 @@
+import { EndReason } from '../api/reasons.ts';
+import {
+  confirmWindowMs,
+  grantTerms,
+  type Holder,
+  type Instant,
+  type LeaseView,
+  lapseMs,
+  type Terms,
+} from './lease.ts';
+import type { LockView } from './lock.ts';
+import type { PodView } from './pod.ts';
+import { parseFencingToken } from './token.ts';
+
+/**
+ * What the operator may conclude about the right that a Lease records.
+ *
+ * ```
+ *   grant ──▶ held, unconfirmed ──▶ held, confirmed ──▶ ended ──▶ free or the next grant
+ *                   └──────── not confirmed in time ───────▲
+ * ```
+ */
+export type Tenure =
+  | { readonly kind: 'free' }
+  | { readonly kind: 'held'; readonly holder: Holder; readonly confirmed: boolean; readonly recheckAt: Instant }
+  | { readonly kind: 'ended'; readonly holder: Holder; readonly reason: EndReason }
+  /** The Lease is new, but the lock was granted before: an earlier holder may still be alive until `until`. */
+  | { readonly kind: 'previous'; readonly until: Instant };
+
+/**
+ * Judges a Lease at `now`.
+ *
+ * Assumes: `lease.observedAt` is this process's own monotonic clock. Times that other machines wrote are compared for
+ * equality only, so a skewed clock changes nothing.
+ */
+export function judgeTenure(
+  lease: LeaseView,
+  context: {
+    readonly lock: LockView;
+    readonly pods: readonly PodView[];
+    /** The live or last seen object of a Pod, by UID. */
+    readonly lastSeen: (uid: string) => PodView | undefined;
+  },
+  now: Instant,
+): Tenure {
+  const { holder } = lease;
+  if (holder === undefined) return judgeFree(lease, context, now);
+
+  const pod = context.lastSeen(holder.uid);
+  if (pod?.confirmedDead) return { kind: 'ended', holder, reason: EndReason.ConfirmedDeath };
+
+  const confirmed = lease.renewTime !== lease.acquireTime;
+  if (!confirmed) {
+    const window = confirmWindowMs(lease.terms);
+    // The mark on the Pod takes away its place in the queue. It should come first, so that a Pod that cannot confirm
+    // goes to the end also when the operator dies in between; a Pod that cannot be written must not block the queue.
+    const placeTaken = pod === undefined || pod.queuedAt === undefined;
+    const recheckAt = lease.observedAt + (placeTaken ? window : 2 * window);
+    return now >= recheckAt
+      ? { kind: 'ended', holder, reason: EndReason.NotConfirmed }
+      : { kind: 'held', holder, confirmed, recheckAt };
+  }
+
+  const recheckAt = lease.observedAt + lapseMs(lease.terms, pod);
+  return now >= recheckAt
+    ? { kind: 'ended', holder, reason: EndReason.Expired }
+    : { kind: 'held', holder, confirmed, recheckAt };
+}
+
+/** A Lease with token 0 under a lock that was granted before has been made anew: wait as for an expiry, plus grace. */
+function judgeFree(lease: LeaseView, context: Parameters<typeof judgeTenure>[1], now: Instant): Tenure {
+  if (lease.token !== 0n) return { kind: 'free' };
+  const earlier = earlierGrant(context);
+  if (earlier === undefined) return { kind: 'free' };
+  const until = lease.observedAt + lapseMs(earlier, undefined);
+  return now >= until ? { kind: 'free' } : { kind: 'previous', until };
+}
+
+/**
+ * The terms of a grant that is still known although its Lease is gone, or undefined if none can be alive.
+ *
+ * Known from the lock's status, or from a Pod that still carries a token.
+ */
+export function earlierGrant(context: {
+  readonly lock: LockView;
+  readonly pods: readonly PodView[];
+  readonly lastSeen: (uid: string) => PodView | undefined;
+}): Terms | undefined {
+  const { lock, pods, lastSeen } = context;
+  const { holder, terms, fencingToken } = lock.status;
+  if (holder !== undefined && lastSeen(holder.uid)?.confirmedDead) return undefined;
+  const marked = pods.find((pod) => pod.token !== undefined && !pod.confirmedDead);
+  const everGranted = (parseFencingToken(fencingToken) ?? 0n) > 0n;
+  if (holder === undefined && marked === undefined && !everGranted) return undefined;
+  return terms ?? grantTerms(lock.spec, marked ?? { containers: 1, graceSeconds: 30 });
+}

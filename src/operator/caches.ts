@@ -1,0 +1,64 @@
+import type { DistributedLock } from '../api/generated/distributedlock.ts';
+import { LOCK_LABEL, TOKEN_BASE_CONFIGMAP } from '../api/names.ts';
+import { type LeaseView, leaseView, type RawLease } from '../core/lease.ts';
+import { type LockView, lockView } from '../core/lock.ts';
+import { type NodeView, nodeView, type RawNode } from '../core/node.ts';
+import { type PodView, podView } from '../core/pod.ts';
+import type { RawPod } from '../core/raw-pod.ts';
+import { parseTokenBase } from '../core/token.ts';
+import { type RawObject, type WatchDeps, WatchedCache } from '../kube/cache.ts';
+import { collectionPath } from '../kube/paths.ts';
+import { instant } from './clock.ts';
+
+export type RawRole = RawObject & {
+  readonly metadata: { readonly namespace: string; readonly ownerReferences?: readonly { readonly uid: string }[] };
+  readonly rules?: unknown;
+};
+export type RawRoleBinding = RawObject & {
+  readonly metadata: { readonly namespace: string; readonly ownerReferences?: readonly { readonly uid: string }[] };
+  readonly subjects?: unknown;
+};
+type RawConfigMap = RawObject & { readonly data?: { readonly base?: string } };
+
+/** The operator's copies of what it decides on. Kept by every replica, so that a new leader has seen the leases already. */
+export interface Caches {
+  readonly locks: WatchedCache<DistributedLock & RawObject, LockView>;
+  readonly leases: WatchedCache<RawLease, LeaseView>;
+  readonly pods: WatchedCache<RawPod, PodView>;
+  readonly nodes: WatchedCache<RawNode & RawObject, NodeView>;
+  readonly roles: WatchedCache<RawRole, undefined>;
+  readonly roleBindings: WatchedCache<RawRoleBinding, undefined>;
+  readonly tokenBase: WatchedCache<RawConfigMap, bigint | undefined>;
+}
+
+export function createCaches(operatorNamespace: string): Caches {
+  const labelled = { labelSelector: LOCK_LABEL };
+  return {
+    locks: new WatchedCache({ path: collectionPath('distributedlocks'), view: lockView }),
+    leases: new WatchedCache({
+      path: collectionPath('leases'),
+      ...labelled,
+      view: (raw, previous) => leaseView(raw, instant(), previous),
+    }),
+    pods: new WatchedCache({ path: collectionPath('pods'), ...labelled, view: podView }),
+    nodes: new WatchedCache({ path: collectionPath('nodes'), view: nodeView }),
+    roles: new WatchedCache({ path: collectionPath('roles'), ...labelled, view: () => undefined }),
+    roleBindings: new WatchedCache({ path: collectionPath('rolebindings'), ...labelled, view: () => undefined }),
+    tokenBase: new WatchedCache({
+      path: collectionPath('configmaps', operatorNamespace),
+      fieldSelector: `metadata.name=${TOKEN_BASE_CONFIGMAP}`,
+      view: (raw) => parseTokenBase(raw.data?.base),
+    }),
+  };
+}
+
+/** Runs all caches until `signal` aborts; resolves when each has been read once. */
+export async function runCaches(caches: Caches, deps: WatchDeps, signal: AbortSignal): Promise<void> {
+  await Promise.all(
+    Object.values(caches).map((cache: { run(deps: WatchDeps, signal: AbortSignal): Promise<void> }) =>
+      cache.run(deps, signal),
+    ),
+  );
+}
+
+export const cachesSynced = (caches: Caches): boolean => Object.values(caches).every((cache) => cache.synced);

@@ -1,0 +1,10 @@
+import type { Instant } from '../core/lease.ts';
+import type { Now } from '../core/observed.ts';
+
+/** This process's monotonic clock in milliseconds. It stands still while the machine sleeps: expiries come later, never earlier. */
+export const instant = (): Instant => performance.now();
+
+/** Wall clock in microseconds since 1970. */
+export const micros = (): bigint => BigInt(Math.round((performance.timeOrigin + performance.now()) * 1000));
+
+export const now = (): Now => ({ instant: instant(), micros: micros() });

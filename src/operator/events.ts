@@ -1,0 +1,169 @@
+import { GROUP, KIND, VERSION } from '../api/names.ts';
+import { EndReason, EventReason, WaitReason } from '../api/reasons.ts';
+import type { Action } from '../core/actions.ts';
+import { assertNever } from '../core/assert-never.ts';
+import type { LockView } from '../core/lock.ts';
+import { formatMicroTime } from '../core/micro-time.ts';
+import type { PodView } from '../core/pod.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { collectionPath } from '../kube/paths.ts';
+import { micros } from './clock.ts';
+import type { Log } from './log.ts';
+
+interface Told {
+  readonly about: { readonly apiVersion: string; readonly kind: string; readonly name: string; readonly uid: string };
+  readonly namespace: string;
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly action: string;
+  readonly note: string;
+}
+
+/** What a change of state tells the users of the lock and of the Pod. Renewals, status and provisioning tell nothing. */
+export function eventsOf(action: Action): readonly Told[] {
+  switch (action.kind) {
+    case 'Grant': {
+      const { lock, pod, token, ended } = action;
+      const after = ended === undefined ? '' : ` after Pod ${ended.holder.name} (${END_TEXT[ended.reason]})`;
+      return [
+        ...(ended === undefined ? [] : endEvents(lock, ended)),
+        onLock(lock, 'Normal', EventReason.Granted, 'Grant', `Granted to Pod ${pod.name} with token ${token}${after}.`),
+        onPod(pod, 'Normal', EventReason.Granted, 'Grant', `Was granted lock ${lock.name} with token ${token}.`),
+      ];
+    }
+    case 'Free':
+      return endEvents(action.lock, action.ended);
+    case 'JoinQueue': {
+      const { pod, lock, reason, message } = action;
+      const bad =
+        reason === WaitReason.LockNotFound || reason === WaitReason.NotInjected || reason === EventReason.Lost;
+      return [
+        onPod(pod, bad ? 'Warning' : 'Normal', reason, 'Queue', message),
+        ...(lock !== undefined && reason === EventReason.Lost
+          ? [
+              onLock(
+                lock,
+                'Normal',
+                EventReason.Lost,
+                'Lose',
+                `Pod ${pod.name} lost the lock (token ${pod.token ?? ''}).`,
+              ),
+            ]
+          : []),
+      ];
+    }
+    case 'DeleteLease':
+      return action.lease.holder === undefined
+        ? []
+        : endEvents(action.lock, { holder: action.lease.holder, reason: EndReason.LockDeleted });
+    case 'AddFinalizer':
+    case 'RemoveFinalizer':
+    case 'PutRole':
+    case 'PutRoleBinding':
+    case 'CreateLease':
+    case 'AdoptLease':
+    case 'MarkHolder':
+    case 'Unmark':
+    case 'WriteStatus':
+      return [];
+    default:
+      return assertNever(action);
+  }
+}
+
+const END_TEXT: Readonly<Record<EndReason, string>> = {
+  [EndReason.Released]: 'released it',
+  [EndReason.ConfirmedDeath]: 'its programs have ended',
+  [EndReason.Expired]: 'did not renew in time',
+  [EndReason.NotConfirmed]: 'did not confirm the grant in time; no program was started',
+  [EndReason.LockDeleted]: 'is stopped, because the lock is being deleted',
+};
+
+function endEvents(
+  lock: LockView,
+  ended: { readonly holder: { readonly name: string }; readonly reason: EndReason },
+): Told[] {
+  const normal = ended.reason === EndReason.ConfirmedDeath || ended.reason === EndReason.Released;
+  return [
+    onLock(
+      lock,
+      normal ? 'Normal' : 'Warning',
+      ended.reason,
+      'Lose',
+      `Pod ${ended.holder.name}: ${END_TEXT[ended.reason]}.`,
+    ),
+  ];
+}
+
+const onLock = (lock: LockView, type: Told['type'], reason: string, action: string, note: string): Told => ({
+  about: { apiVersion: `${GROUP}/${VERSION}`, kind: KIND, name: lock.name, uid: lock.uid },
+  namespace: lock.namespace,
+  type,
+  reason,
+  action,
+  note,
+});
+
+const onPod = (pod: PodView, type: Told['type'], reason: string, action: string, note: string): Told => ({
+  about: { apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid },
+  namespace: pod.namespace,
+  type,
+  reason,
+  action,
+  note,
+});
+
+/** Events in flight at a time; more are dropped and counted. */
+const MOST_IN_FLIGHT = 200;
+
+/** Tells events without making anybody wait: a lost event loses nothing but a line for people. */
+export function createEventTeller(deps: {
+  readonly client: KubeClient;
+  readonly log: Log;
+  readonly instance: string;
+  readonly dropped: () => void;
+}): (action: Action) => void {
+  let inFlight = 0;
+  return (action) => {
+    for (const told of eventsOf(action)) {
+      if (inFlight >= MOST_IN_FLIGHT) {
+        deps.dropped();
+        continue;
+      }
+      inFlight += 1;
+      deps.client
+        .request({
+          verb: 'POST',
+          path: collectionPath('events', told.namespace),
+          body: eventObject(told, deps.instance),
+        })
+        .catch((err: unknown) => {
+          deps.dropped();
+          deps.log.debug({ err, reason: told.reason }, 'Could not write event');
+        })
+        .finally(() => {
+          inFlight -= 1;
+        });
+    }
+  };
+}
+
+function eventObject(told: Told, instance: string) {
+  const time = micros();
+  return {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: {
+      name: `${told.about.name.slice(0, 200)}.${time.toString(16)}${told.reason.toLowerCase()}`,
+      namespace: told.namespace,
+    },
+    eventTime: formatMicroTime(time),
+    reportingController: 'kilit.dev/operator',
+    reportingInstance: instance.slice(0, 128),
+    action: told.action,
+    reason: told.reason,
+    type: told.type,
+    note: told.note.slice(0, 1000),
+    regarding: { ...told.about, namespace: told.namespace },
+  };
+}

@@ -1,0 +1,138 @@
+/** The objects that the operator writes, built from decisions. Pure. */
+import {
+  GRACE_ANNOTATION,
+  GROUP,
+  holderIdentity,
+  KIND,
+  LEADER_LABEL,
+  LOCK_LABEL,
+  leaseName,
+  NODE_ANNOTATION,
+  QUEUED_AT_ANNOTATION,
+  TAKEOVER_DELAY_ANNOTATION,
+  TOKEN_ANNOTATION,
+  VERSION,
+} from '../api/names.ts';
+import type { Grant } from '../core/actions.ts';
+import type { RawLease } from '../core/lease.ts';
+import type { LockView } from '../core/lock.ts';
+import type { PodView } from '../core/pod.ts';
+
+export interface OwnedMetadata {
+  readonly name: string;
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly ownerReferences: readonly OwnerReference[];
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+}
+
+export const ownerReference = (lock: LockView): OwnerReference => ({
+  apiVersion: `${GROUP}/${VERSION}`,
+  kind: KIND,
+  name: lock.name,
+  uid: lock.uid,
+  controller: true,
+});
+
+const owned = (lock: LockView): OwnedMetadata => ({
+  name: leaseName(lock.name),
+  namespace: lock.namespace,
+  labels: { [LOCK_LABEL]: lock.name, 'app.kubernetes.io/managed-by': 'kilit' },
+  ownerReferences: [ownerReference(lock)],
+});
+
+/**
+ * What a sidecar may do, by name only: read, watch and update its lock's Lease, and tell about a loss in an event.
+ *
+ * Which of the namespace's Pods may actually renew is decided by the admission policy: the holder's alone.
+ */
+export const role = (lock: LockView) => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'Role',
+  metadata: owned(lock),
+  rules: [
+    {
+      apiGroups: ['coordination.k8s.io'],
+      resources: ['leases'],
+      resourceNames: [leaseName(lock.name)],
+      verbs: ['get', 'list', 'watch', 'update'],
+    },
+    { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] },
+  ],
+});
+
+export const roleBinding = (lock: LockView) => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'RoleBinding',
+  metadata: owned(lock),
+  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: leaseName(lock.name) },
+  subjects: [
+    { apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: `system:serviceaccounts:${lock.namespace}` },
+  ],
+});
+
+/** A free Lease that says by token 0 that it is new. */
+export const newLease = (lock: LockView) => ({
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { ...owned(lock), annotations: { [TOKEN_ANNOTATION]: '0' } },
+  spec: {
+    holderIdentity: '',
+    leaseDurationSeconds: lock.spec.leaseDurationSeconds,
+    leaseTransitions: lock.status.transitions ?? 0,
+  },
+});
+
+/** The Lease that a grant writes over `present`: holder, times, token and terms together. */
+export function grantedLease(present: RawLease, grant: Grant, timeText: string) {
+  return {
+    ...present,
+    metadata: {
+      ...present.metadata,
+      annotations: {
+        ...present.metadata.annotations,
+        [TOKEN_ANNOTATION]: grant.token.toString(),
+        [TAKEOVER_DELAY_ANNOTATION]: String(grant.terms.takeoverDelaySeconds),
+        [GRACE_ANNOTATION]: String(grant.terms.gracePeriodSeconds),
+        [NODE_ANNOTATION]: grant.pod.node ?? '',
+      },
+    },
+    spec: {
+      ...present.spec,
+      holderIdentity: holderIdentity(grant.pod),
+      leaseDurationSeconds: grant.terms.leaseDurationSeconds,
+      acquireTime: timeText,
+      renewTime: timeText,
+      leaseTransitions: grant.lease.transitions + 1,
+    },
+  };
+}
+
+/** The Lease without a holder; token and terms stay. */
+export const freedLease = (present: RawLease) => ({ ...present, spec: { ...present.spec, holderIdentity: '' } });
+
+/** The Lease with its lock as the owner. */
+export const adoptedLease = (present: RawLease, lock: LockView) => ({
+  ...present,
+  metadata: { ...present.metadata, ownerReferences: [ownerReference(lock)] },
+});
+
+/** A merge patch of a Pod's marks, refused unless the Pod is the one that was observed. `null` removes. */
+export const podMarks = (
+  pod: PodView,
+  marks: { readonly token: string | null; readonly leader: 'true' | null; readonly queuedAt: string | null },
+) => ({
+  metadata: {
+    uid: pod.uid,
+    resourceVersion: pod.resourceVersion,
+    labels: { [LEADER_LABEL]: marks.leader },
+    annotations: { [TOKEN_ANNOTATION]: marks.token, [QUEUED_AT_ANNOTATION]: marks.queuedAt },
+  },
+});

@@ -1,0 +1,124 @@
+import { leaseName } from '../api/names.ts';
+import { sameJson } from '../core/json.ts';
+import type { Instant } from '../core/lease.ts';
+import type { LockView } from '../core/lock.ts';
+import type { NodeView } from '../core/node.ts';
+import type { GrantGate, Observed } from '../core/observed.ts';
+import type { PodView } from '../core/pod.ts';
+import type { Caches } from './caches.ts';
+import { instant } from './clock.ts';
+import { role, roleBinding } from './objects.ts';
+
+/** A lock's place in queues and maps: `namespace/name`. */
+export type LockKey = string;
+export const lockKey = (namespace: string, lock: string): LockKey => `${namespace}/${lock}`;
+
+/** Last states of deleted Pods are kept this many at a time: evidence of the death of a holder. */
+const TOMBSTONES = 5_000;
+
+/**
+ * Gathers what one pass looks at, and tells which locks a change concerns.
+ *
+ * It indexes Pods by lock in the order in which they were first observed, and keeps the last state of deleted ones.
+ */
+export class Observer {
+  readonly #caches: Caches;
+  readonly #pods = new Map<LockKey, Map<string, PodView>>();
+  readonly #tombstones = new Map<string, PodView>();
+  readonly #leaseGoneAt = new Map<LockKey, Instant>();
+  readonly #nodes = new Map<string, NodeView>();
+  readonly #startedAt = instant();
+
+  constructor(caches: Caches, changed: (key: LockKey) => void) {
+    this.#caches = caches;
+    caches.pods.onChange(({ entry, previous }) => {
+      const pod = entry?.view ?? previous?.view;
+      if (pod === undefined) return;
+      if (entry === undefined) this.#podGone(pod);
+      else this.#podsOf(lockKey(pod.namespace, pod.lock)).set(pod.uid, pod);
+      changed(lockKey(pod.namespace, pod.lock));
+    });
+    caches.locks.onChange(({ entry, previous }) => {
+      const lock = (entry ?? previous)?.view;
+      if (lock !== undefined) changed(lockKey(lock.namespace, lock.name));
+    });
+    caches.leases.onChange(({ entry, previous }) => {
+      const lease = (entry ?? previous)?.view;
+      if (lease === undefined) return;
+      const key = lockKey(lease.namespace, lease.name.slice(leaseName('').length));
+      if (entry === undefined) this.#leaseGoneAt.set(key, instant());
+      else this.#leaseGoneAt.delete(key);
+      changed(key);
+    });
+    for (const cache of [caches.roles, caches.roleBindings]) {
+      cache.onChange(({ entry, previous }) => {
+        const metadata = (entry ?? previous)?.raw.metadata;
+        if (metadata !== undefined) changed(lockKey(metadata.namespace, metadata.name.slice(leaseName('').length)));
+      });
+    }
+    caches.nodes.onChange(({ entry, previous }) => {
+      const node = (entry ?? previous)?.view;
+      if (node === undefined || sameJson(entry?.view, previous?.view)) return;
+      if (entry === undefined) this.#nodes.delete(node.name);
+      else this.#nodes.set(node.name, node);
+      for (const [key, pods] of this.#pods) {
+        if ([...pods.values()].some((pod) => pod.node === node.name)) changed(key);
+      }
+    });
+  }
+
+  /** Every lock that exists or that a Pod names. */
+  keys(): ReadonlySet<LockKey> {
+    const keys = new Set(this.#pods.keys());
+    for (const { view } of this.#caches.locks.entries()) keys.add(lockKey(view.namespace, view.name));
+    return keys;
+  }
+
+  observe(key: LockKey, context: { readonly gate: GrantGate; readonly failure: string | undefined }): Observed {
+    const [namespace = '', name = ''] = key.split('/');
+    const lock = this.#caches.locks.get(namespace, name)?.view;
+    const pods = this.#pods.get(key);
+    return {
+      lock,
+      lease: this.#caches.leases.get(namespace, leaseName(name))?.view,
+      leaseAbsentSince: this.#leaseGoneAt.get(key) ?? this.#startedAt,
+      roles: lock === undefined ? { role: true, roleBinding: true } : this.#roles(lock),
+      pods: pods === undefined ? [] : [...pods.values()],
+      lastSeen: (uid) => pods?.get(uid) ?? this.#tombstones.get(uid),
+      nodes: this.#nodes,
+      ...context,
+    };
+  }
+
+  #roles(lock: LockView): Observed['roles'] {
+    const name = leaseName(lock.name);
+    const present = this.#caches.roles.get(lock.namespace, name)?.raw;
+    const binding = this.#caches.roleBindings.get(lock.namespace, name)?.raw;
+    const ownedBy = (raw: typeof present) =>
+      raw?.metadata.ownerReferences?.some(({ uid }) => uid === lock.uid) ?? false;
+    return {
+      role: ownedBy(present) && sameJson(present?.rules, role(lock).rules),
+      roleBinding: ownedBy(binding) && sameJson(binding?.subjects, roleBinding(lock).subjects),
+    };
+  }
+
+  #podsOf(key: LockKey): Map<string, PodView> {
+    const present = this.#pods.get(key);
+    if (present !== undefined) return present;
+    const pods = new Map<string, PodView>();
+    this.#pods.set(key, pods);
+    return pods;
+  }
+
+  #podGone(pod: PodView): void {
+    const key = lockKey(pod.namespace, pod.lock);
+    const pods = this.#pods.get(key);
+    pods?.delete(pod.uid);
+    if (pods?.size === 0) this.#pods.delete(key);
+    this.#tombstones.set(pod.uid, pod);
+    for (const oldest of this.#tombstones.keys()) {
+      if (this.#tombstones.size <= TOMBSTONES) break;
+      this.#tombstones.delete(oldest);
+    }
+  }
+}

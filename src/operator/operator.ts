@@ -1,0 +1,158 @@
+import { ReadyReason } from '../api/reasons.ts';
+import type { Action } from '../core/actions.ts';
+import type { GrantGate } from '../core/observed.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { KubeConfig } from '../kube/config.ts';
+import { createLeaderElector, systemClock } from '../leader-election/index.ts';
+import { type Caches, cachesSynced, runCaches } from './caches.ts';
+import { type Canary, createCanary } from './canary.ts';
+import { instant } from './clock.ts';
+import type { OperatorConfig } from './config.ts';
+import { createElectionStore } from './election-store.ts';
+import { createEventTeller } from './events.ts';
+import type { Log } from './log.ts';
+import { type Metrics, observeGauges } from './metrics.ts';
+import { type LockKey, Observer } from './observe.ts';
+import { createReconciler } from './reconcile.ts';
+import { startServer } from './server.ts';
+import { createWorkqueue, type Workqueue } from './workqueue.ts';
+import { createWriter, type Writer } from './writer.ts';
+
+export interface OperatorDeps {
+  readonly config: OperatorConfig;
+  readonly kubeConfig: KubeConfig;
+  readonly client: KubeClient;
+  readonly caches: Caches;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  /** Replaced by tests that crash at a write. */
+  readonly createWriter?: typeof createWriter;
+}
+
+/** Timings of the operator's own election: a replica takes over at most about 12 s after the leader was killed. */
+const ELECTION = { leaseDurationSeconds: 10, renewDeadlineSeconds: 7, retryPeriodSeconds: 1.5, stopTimeoutSeconds: 15 };
+
+/**
+ * Keeps the caches, answers probes, and grants while elected, until `signal` aborts.
+ *
+ * Every replica fills its caches and watches the leases age, so a new leader grants at once what has already expired.
+ * Safety does not rest on the election: two leaders would be refused by the revisions of their writes.
+ */
+export async function runOperator(deps: OperatorDeps, signal: AbortSignal): Promise<void> {
+  const { config, client, caches, metrics, log } = deps;
+  let queue: Workqueue | undefined;
+  const observer = new Observer(caches, (key) => queue?.add(key));
+  const canary = createCanary({
+    client,
+    namespace: config.namespace,
+    log,
+    checked: (result) => metrics.canary.inc({ result }),
+    gateChanged: () => {
+      for (const key of observer.keys()) queue?.add(key);
+    },
+  });
+  const gate = (): GrantGate => openGate(canary, caches);
+  caches.tokenBase.onChange(() => {
+    for (const key of observer.keys()) queue?.add(key);
+  });
+  const elector = createLeaderElector(
+    {
+      store: createElectionStore(client, config.namespace),
+      clock: systemClock,
+      random: Math.random,
+      log,
+    },
+    { identity: `${config.podName}_${config.podUid}_${process.pid}`, ...ELECTION },
+  );
+  observeGauges(metrics.registry, () => ({
+    ...count(caches),
+    leader: elector.isLeader(),
+    gateOpen: gate().open,
+    queueDepth: queue?.depth() ?? 0,
+  }));
+  const server = await startServer({
+    port: config.port,
+    registry: metrics.registry,
+    isReady: () => cachesSynced(caches),
+  });
+  try {
+    await runCaches(caches, { config: deps.kubeConfig, client, log }, signal);
+    log.info({ locks: caches.locks.size, pods: caches.pods.size }, 'Filled caches');
+    const write = (deps.createWriter ?? createWriter)({ client, caches });
+    while (!signal.aborted) {
+      const outcome = await elector.run(signal, async (leading) => {
+        await canary.start(leading.signal);
+        queue = startQueue({ ...deps, observer, gate, write }, leading.signal);
+        for (const key of observer.keys()) queue.add(key);
+        await queue.stopped;
+        queue = undefined;
+      });
+      log.info({ outcome: outcome.kind }, 'Ended leadership');
+    }
+  } catch (err) {
+    if (!signal.aborted) throw err;
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+function startQueue(
+  deps: OperatorDeps & { readonly observer: Observer; readonly gate: () => GrantGate; readonly write: Writer },
+  signal: AbortSignal,
+): Workqueue {
+  const { metrics, log } = deps;
+  const tell = createEventTeller({
+    client: deps.client,
+    log,
+    instance: deps.config.podName,
+    dropped: () => metrics.eventsDropped.inc(),
+  });
+  const reconcile = createReconciler({
+    ...deps,
+    done: (action) => {
+      countAction(metrics, action);
+      tell(action);
+    },
+  });
+  const process = async (key: LockKey): Promise<void> => {
+    const end = metrics.passSeconds.startTimer();
+    const { result, recheckAt } = await reconcile(key, signal);
+    end();
+    metrics.passes.inc({ result });
+    if (recheckAt !== undefined) queue.addAfter(key, Math.max(0, (recheckAt - instant()) / 1000));
+    if (result !== 'ok') throw new Error(result);
+  };
+  const queue = createWorkqueue({ process, concurrency: deps.config.workers }, signal);
+  return queue;
+}
+
+function countAction(metrics: Metrics, action: Action): void {
+  if (action.kind === 'Grant') metrics.grants.inc();
+  if ((action.kind === 'Grant' || action.kind === 'Free') && action.ended !== undefined) {
+    metrics.ends.inc({ reason: action.ended.reason });
+  }
+}
+
+function openGate(canary: Canary, caches: Caches): GrantGate {
+  const gate = canary.gate();
+  if (!gate.open) return gate;
+  const [base] = [...caches.tokenBase.entries()].map((entry) => entry.view);
+  if (base === undefined) {
+    return {
+      open: false,
+      reason: ReadyReason.TokenBaseInvalid,
+      message:
+        'ConfigMap kilit-token-base is missing in the namespace of the operator, or has no valid base. Run helm upgrade to restore it.',
+    };
+  }
+  return { open: true, base };
+}
+
+function count(caches: Caches): { locks: number; held: number; waiters: number } {
+  let held = 0;
+  let waiters = 0;
+  for (const { view } of caches.leases.entries()) if (view.holder !== undefined) held += 1;
+  for (const { view } of caches.locks.entries()) waiters += view.status.waiters ?? 0;
+  return { locks: caches.locks.size, held, waiters };
+}

@@ -1,0 +1,90 @@
+import type { Action } from '../core/actions.ts';
+import { decide } from '../core/decide.ts';
+import type { Instant } from '../core/lease.ts';
+import type { GrantGate } from '../core/observed.ts';
+import { ApiError, isConflict, isNamespaceTerminating, isNotFound } from '../kube/errors.ts';
+import { now } from './clock.ts';
+import type { Log } from './log.ts';
+import type { LockKey, Observer } from './observe.ts';
+import type { Writer } from './writer.ts';
+
+export interface ReconcileDeps {
+  readonly observer: Observer;
+  readonly gate: () => GrantGate;
+  readonly write: Writer;
+  /** Called after an action succeeded: events, metrics. */
+  readonly done: (action: Action) => void;
+  readonly log: Log;
+}
+
+/** How a pass went: `conflict` means that something had changed meanwhile, so that the next pass decides anew. */
+export interface PassResult {
+  readonly result: 'ok' | 'conflict' | 'error';
+  readonly recheckAt: Instant | undefined;
+}
+
+/**
+ * One pass over a lock: observe → decide → apply.
+ *
+ * An action that fails does not keep the others of the pass from being tried: they are writes to different objects, and
+ * none rests on another's success. The last error is shown in the lock's condition `Ready` until a pass goes well.
+ */
+export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: AbortSignal) => Promise<PassResult> {
+  const failures = new Map<LockKey, string>();
+  let passes = 0;
+
+  return async (key, signal) => {
+    passes += 1;
+    const reconcileId = passes;
+    const observed = deps.observer.observe(key, { gate: deps.gate(), failure: failures.get(key) });
+    const { actions, recheckAt } = decide(observed, now());
+    let result: PassResult['result'] = 'ok';
+    let failure: string | undefined;
+    for (const action of actions) {
+      if (signal.aborted) break;
+      try {
+        await deps.write(action);
+        deps.log.info({ lock: key, reconcileId, ...describe(action) }, DONE[action.kind]);
+        deps.done(action);
+      } catch (err) {
+        if (isConflict(err) || isNotFound(err) || isNamespaceTerminating(err)) {
+          if (result === 'ok') result = 'conflict';
+          deps.log.debug({ lock: key, reconcileId, action: action.kind, err }, 'Object has changed; deciding anew');
+        } else {
+          result = 'error';
+          failure = `${action.kind} failed: ${err instanceof ApiError ? err.message : String(err)}`;
+          deps.log.warn({ lock: key, reconcileId, action: action.kind, err }, 'Could not write');
+        }
+      }
+    }
+    if (failure !== undefined) failures.set(key, failure);
+    else if (result === 'ok') failures.delete(key);
+    return { result, recheckAt };
+  };
+}
+
+const DONE: Readonly<Record<Action['kind'], string>> = {
+  AddFinalizer: 'Added finalizer',
+  RemoveFinalizer: 'Removed finalizer',
+  PutRole: 'Wrote role',
+  PutRoleBinding: 'Wrote role binding',
+  CreateLease: 'Created lease',
+  AdoptLease: 'Adopted lease',
+  DeleteLease: 'Deleted lease',
+  Grant: 'Granted lock',
+  Free: 'Freed lock',
+  MarkHolder: 'Marked holder',
+  Unmark: 'Unmarked pod',
+  JoinQueue: 'Queued pod',
+  WriteStatus: 'Wrote status',
+};
+
+function describe(action: Action): object {
+  const pod = 'pod' in action ? { pod: { namespace: action.pod.namespace, name: action.pod.name } } : {};
+  const token = 'token' in action ? { token: action.token.toString() } : {};
+  const ended =
+    'ended' in action && action.ended !== undefined
+      ? { formerHolder: action.ended.holder.identity, reason: action.ended.reason }
+      : {};
+  return { ...pod, ...token, ...ended };
+}

@@ -1,0 +1,145 @@
+import { GROUP, KIND, LOCK_FINALIZER, leaseName, VERSION } from '../api/names.ts';
+import type { Action } from '../core/actions.ts';
+import { assertNever } from '../core/assert-never.ts';
+import type { RawLease } from '../core/lease.ts';
+import type { LockView } from '../core/lock.ts';
+import { formatMicroTime } from '../core/micro-time.ts';
+import type { PodView } from '../core/pod.ts';
+import type { RawObject } from '../kube/cache.ts';
+import type { KubeClient, KubeRequest } from '../kube/client.ts';
+import { ApiError } from '../kube/errors.ts';
+import { collectionPath, objectPath, type Resource } from '../kube/paths.ts';
+import type { Caches } from './caches.ts';
+import { micros } from './clock.ts';
+import { adoptedLease, freedLease, grantedLease, newLease, podMarks, role, roleBinding } from './objects.ts';
+
+interface ReplySink<Raw> {
+  put(raw: Raw): void;
+}
+
+/** Carries out one action: one write, and the reply into the cache. */
+export type Writer = (action: Action) => Promise<void>;
+
+/**
+ * Every write carries the UID and the revision of the object that the decision was made on, so the API server refuses
+ * it when anything has changed since (409), and the next pass decides anew.
+ */
+export function createWriter(deps: { readonly client: KubeClient; readonly caches: Caches }): Writer {
+  const { client, caches } = deps;
+
+  async function write<Raw extends RawObject>(cache: ReplySink<Raw>, request: KubeRequest): Promise<void> {
+    cache.put(await client.request<Raw>(request));
+  }
+
+  /** The object as it was observed; a newer one in the cache means that the decision is out of date. */
+  function presentLease(lease: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly resourceVersion: string;
+  }): RawLease {
+    const raw = caches.leases.get(lease.namespace, lease.name)?.raw;
+    if (raw?.metadata.resourceVersion !== lease.resourceVersion) {
+      throw new ApiError(409, 'Conflict', `Lease ${lease.namespace}/${lease.name} has changed since it was observed`);
+    }
+    return raw;
+  }
+
+  const putLease = (lease: RawLease) =>
+    write(caches.leases, {
+      verb: 'PUT',
+      path: objectPath('leases', lease.metadata.namespace, lease.metadata.name),
+      body: lease,
+    });
+
+  const patchPod = (pod: PodView, marks: Parameters<typeof podMarks>[1]) =>
+    write(caches.pods, {
+      verb: 'PATCH',
+      path: objectPath('pods', pod.namespace, pod.name),
+      body: podMarks(pod, marks),
+    });
+
+  const patchFinalizers = (lock: LockView, finalizers: readonly string[]) =>
+    write(caches.locks, {
+      verb: 'PATCH',
+      path: objectPath('distributedlocks', lock.namespace, lock.name),
+      body: { metadata: { uid: lock.uid, resourceVersion: lock.resourceVersion, finalizers } },
+    });
+
+  /** Creates, or replaces what has drifted. */
+  function putOwned<Raw extends RawObject>(
+    resource: Resource,
+    cache: ReplySink<Raw> & { get(namespace: string, name: string): { readonly raw: Raw } | undefined },
+    lock: LockView,
+    object: { readonly metadata: object },
+  ): Promise<void> {
+    const present = cache.get(lock.namespace, leaseName(lock.name))?.raw.metadata;
+    if (present === undefined) {
+      return write(cache, { verb: 'POST', path: collectionPath(resource, lock.namespace), body: object });
+    }
+    const { uid, resourceVersion } = present;
+    return write(cache, {
+      verb: 'PUT',
+      path: objectPath(resource, lock.namespace, leaseName(lock.name)),
+      body: { ...object, metadata: { ...object.metadata, uid, resourceVersion } },
+    });
+  }
+
+  return async (action) => {
+    switch (action.kind) {
+      case 'AddFinalizer':
+        return patchFinalizers(action.lock, [...action.lock.finalizers, LOCK_FINALIZER]);
+      case 'RemoveFinalizer':
+        return patchFinalizers(
+          action.lock,
+          action.lock.finalizers.filter((finalizer) => finalizer !== LOCK_FINALIZER),
+        );
+      case 'PutRole':
+        return putOwned('roles', caches.roles, action.lock, role(action.lock));
+      case 'PutRoleBinding':
+        return putOwned('rolebindings', caches.roleBindings, action.lock, roleBinding(action.lock));
+      case 'CreateLease':
+        return write(caches.leases, {
+          verb: 'POST',
+          path: collectionPath('leases', action.lock.namespace),
+          body: newLease(action.lock),
+        });
+      case 'AdoptLease':
+        return putLease(adoptedLease(presentLease(action.lease), action.lock));
+      case 'DeleteLease': {
+        const { uid, resourceVersion, namespace, name } = action.lease;
+        const present = presentLease(action.lease);
+        await client.request({
+          verb: 'DELETE',
+          path: objectPath('leases', namespace, name),
+          body: { preconditions: { uid, resourceVersion } },
+        });
+        return caches.leases.remove(present);
+      }
+      case 'Grant':
+        return putLease(grantedLease(presentLease(action.lease), action, formatMicroTime(micros())));
+      case 'Free':
+        return putLease(freedLease(presentLease(action.lease)));
+      case 'MarkHolder':
+        return patchPod(action.pod, { token: action.token.toString(), leader: 'true', queuedAt: null });
+      case 'Unmark':
+        return patchPod(action.pod, { token: null, leader: null, queuedAt: null });
+      case 'JoinQueue':
+        return patchPod(action.pod, { token: null, leader: null, queuedAt: action.queuedAt.toString() });
+      case 'WriteStatus': {
+        const { namespace, name, uid, resourceVersion } = action.lock;
+        return write(caches.locks, {
+          verb: 'PUT',
+          path: `${objectPath('distributedlocks', namespace, name)}/status`,
+          body: {
+            apiVersion: `${GROUP}/${VERSION}`,
+            kind: KIND,
+            metadata: { namespace, name, uid, resourceVersion },
+            status: action.status,
+          },
+        });
+      }
+      default:
+        return assertNever(action);
+    }
+  };
+}

@@ -1,0 +1,126 @@
+import { leaseName } from '../api/names.ts';
+import { assertNever } from '../core/assert-never.ts';
+import { type ObservedLease, parseRevision, readLease } from '../core/holder-lease.ts';
+import type { WritePurpose, WriteResult } from '../core/holder-types.ts';
+import { differentMicroTime } from '../core/micro-time.ts';
+import type { ApiClient, ApiReply } from './api-client.ts';
+
+/** What a read found. `deleted`: there is no Lease, or it is on its way out. */
+export type LeaseRead =
+  | { readonly kind: 'lease'; readonly lease: ObservedLease; readonly listRevision: string | undefined }
+  | { readonly kind: 'missing'; readonly listRevision: string | undefined }
+  | { readonly kind: 'failed'; readonly message: string };
+
+export interface LeaseClient {
+  get(timeoutMs: number): Promise<LeaseRead>;
+  /** Reads by a list of one, whose revision a watch can follow. */
+  list(timeoutMs: number): Promise<LeaseRead>;
+  /** `message` says what went wrong, for the log. */
+  write(options: {
+    readonly purpose: WritePurpose;
+    readonly lease: ObservedLease;
+    readonly timeoutMs: number;
+  }): Promise<{ readonly result: WriteResult; readonly message: string | undefined }>;
+  /** The path of a watch that starts after `revision`. */
+  watchPath(revision: string): string;
+}
+
+/** The server ends each watch after this time; that is normal. */
+const WATCH_SECONDS = 300;
+
+export function createLeaseClient(
+  { api, wallMicros }: { readonly api: ApiClient; readonly wallMicros: () => bigint },
+  { namespace, lock }: { readonly namespace: string; readonly lock: string },
+): LeaseClient {
+  const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+  const name = leaseName(lock);
+  const selected = `${collection}?fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
+  return {
+    async get(timeoutMs) {
+      const reply = await api.send({ method: 'GET', path: `${collection}/${name}`, timeoutMs });
+      if (reply.kind === 'answer' && reply.status === 404) return { kind: 'missing', listRevision: undefined };
+      const object = objectOf(reply);
+      return 'fault' in object ? { kind: 'failed', message: object.fault } : toRead(object.value, undefined);
+    },
+    async list(timeoutMs) {
+      const reply = await api.send({ method: 'GET', path: selected, timeoutMs });
+      const object = objectOf(reply);
+      if ('fault' in object) return { kind: 'failed', message: object.fault };
+      const list = object.value as {
+        readonly items?: unknown;
+        readonly metadata?: { readonly resourceVersion?: unknown };
+      };
+      const revision = parseRevision(list?.metadata?.resourceVersion);
+      if (!Array.isArray(list?.items) || revision === undefined)
+        return { kind: 'failed', message: 'The answer is no list' };
+      const listRevision = String(revision);
+      return list.items.length === 0 ? { kind: 'missing', listRevision } : toRead(list.items[0], listRevision);
+    },
+    async write({ purpose, lease, timeoutMs }) {
+      const body = JSON.stringify(change(lease, purpose, wallMicros()));
+      const path = `${collection}/${name}?fieldManager=kilit-sidecar`;
+      return toWriteResult(await api.send({ method: 'PUT', path, body, timeoutMs }));
+    },
+    watchPath: (revision) =>
+      `${selected}&watch=1&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${revision}`,
+  };
+}
+
+/** The object as read, with the one field changed that the holder may change. */
+function change({ raw }: ObservedLease, purpose: WritePurpose, wallMicros: bigint): unknown {
+  if (purpose === 'release') return { ...raw, spec: { ...raw.spec, holderIdentity: '' } };
+  const taken = [raw.spec.renewTime, raw.spec.acquireTime].filter((time) => typeof time === 'string');
+  return { ...raw, spec: { ...raw.spec, renewTime: differentMicroTime(wallMicros, taken) } };
+}
+
+function toRead(object: unknown, listRevision: string | undefined): LeaseRead {
+  const reading = readLease(object);
+  switch (reading.kind) {
+    case 'lease':
+      return { kind: 'lease', lease: reading.lease, listRevision };
+    case 'deleted':
+      return { kind: 'missing', listRevision };
+    case 'unreadable':
+      return { kind: 'failed', message: `The Lease cannot be read: ${reading.fault}` };
+    default:
+      return assertNever(reading);
+  }
+}
+
+function toWriteResult(reply: ApiReply): Awaited<ReturnType<LeaseClient['write']>> {
+  if (reply.kind === 'timedOut') return { result: { kind: 'timedOut' }, message: 'No answer in time' };
+  if (reply.kind === 'failed') return { result: { kind: 'failed' }, message: reply.message };
+  if (reply.status === 409) return { result: { kind: 'conflict' }, message: explain(reply) };
+  const object = objectOf(reply);
+  if (!('fault' in object)) {
+    const reading = readLease(object.value);
+    if (reading.kind === 'lease') return { result: { kind: 'ok', lease: reading.lease }, message: undefined };
+    // Written, but on its way out: the read that follows a refusal will tell.
+    return { result: { kind: 'refused' }, message: 'The answer is no readable Lease' };
+  }
+  const passing = reply.status === 408 || reply.status === 429 || reply.status >= 500 || reply.status < 400;
+  return { result: { kind: passing ? 'failed' : 'refused' }, message: object.fault };
+}
+
+function objectOf(reply: ApiReply): { readonly value: unknown } | { readonly fault: string } {
+  if (reply.kind === 'timedOut') return { fault: 'No answer in time' };
+  if (reply.kind === 'failed') return { fault: reply.message };
+  if (reply.status !== 200 && reply.status !== 201) return { fault: explain(reply) };
+  try {
+    return { value: JSON.parse(reply.body) };
+  } catch {
+    return { fault: 'The answer is no JSON' };
+  }
+}
+
+/** `HTTP 403: leases "kilit.a" is forbidden: …`, from the Status that the API server sends. */
+export function explain({ status, body }: { readonly status: number; readonly body: string }): string {
+  let text = body;
+  try {
+    const parsed: unknown = JSON.parse(body);
+    if (typeof parsed === 'object' && parsed !== null && 'message' in parsed) text = String(parsed.message);
+  } catch {
+    // A proxy or a load balancer may have answered, in its own words.
+  }
+  return `HTTP ${status}: ${text.slice(0, 300)}`;
+}

@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { assertNever } from '../core/assert-never.ts';
+import { parseRevision, readLease } from '../core/holder-lease.ts';
+import type { Observation } from '../core/holder-types.ts';
+import type { Instant } from '../core/lease.ts';
+import type { ApiClient } from './api-client.ts';
+import { explain, type LeaseClient } from './lease-client.ts';
+
+export interface WatchPorts {
+  readonly api: ApiClient;
+  readonly lease: LeaseClient;
+  readonly now: () => Instant;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly observe: (observation: Observation) => void;
+  /** Called when reading stops to work, and when it works again (`undefined`). */
+  readonly onTrouble: (message: string | undefined) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface WatchTimings {
+  readonly listTimeoutMs: number;
+  /** The API server sends a bookmark about every minute, so longer silence means that nobody is there. */
+  readonly idleTimeoutMs: number;
+  readonly firstRetryMs: number;
+  readonly longestRetryMs: number;
+}
+
+export const WATCH_TIMINGS: WatchTimings = {
+  listTimeoutMs: 5000,
+  idleTimeoutMs: 90_000,
+  firstRetryMs: 250,
+  longestRetryMs: 5000,
+};
+
+/**
+ * Follows one Lease until `signal` aborts: list, watch from there, watch again when the server ends the watch, list
+ * again when it does not know the revision any more (410) or anything else went wrong.
+ *
+ * Costs a healthy waiter one request per five minutes. Also at the start, before RBAC or the lock are there, it just
+ * tries again.
+ */
+export async function followLease(ports: WatchPorts, timings: WatchTimings = WATCH_TIMINGS): Promise<void> {
+  const { lease, now, observe, onTrouble, signal } = ports;
+  let failures = 0;
+  const pause = (): Promise<unknown> => {
+    const base = Math.min(timings.firstRetryMs * 2 ** Math.min(failures, 10), timings.longestRetryMs);
+    failures += 1;
+    return sleep(base * (0.5 + ports.random()), undefined, { signal }).catch(() => undefined);
+  };
+  let revision: string | undefined;
+  while (!signal.aborted) {
+    if (revision === undefined) {
+      const requestedAt = now();
+      const read = await lease.list(timings.listTimeoutMs);
+      if (read.kind === 'failed') {
+        onTrouble(read.message);
+        await pause();
+        continue;
+      }
+      onTrouble(undefined);
+      const found = read.kind === 'lease' ? read.lease : undefined;
+      observe({ lease: found, revision: found?.revision, requestedAt });
+      revision = read.listRevision;
+    }
+    const end = await watchOnce(ports, revision ?? '', timings);
+    if (end.kind === 'next') {
+      // A server that ends each watch at once must not be asked again at once.
+      if (end.progressed) failures = 0;
+      else await pause();
+      revision = end.revision;
+    } else {
+      revision = undefined;
+      if (end.message !== undefined) onTrouble(end.message);
+      await pause();
+    }
+  }
+}
+
+type WatchOutcome =
+  | { readonly kind: 'next'; readonly revision: string; readonly progressed: boolean }
+  | { readonly kind: 'list'; readonly message: string | undefined };
+
+async function watchOnce(ports: WatchPorts, from: string, timings: WatchTimings): Promise<WatchOutcome> {
+  let revision = from;
+  let fault: WatchOutcome | undefined;
+  const startedAt = ports.now();
+  const end = await ports.api.stream({
+    path: ports.lease.watchPath(from),
+    idleTimeoutMs: timings.idleTimeoutMs,
+    onLine(line) {
+      const event = readWatchLine(line);
+      if (event.kind === 'list') fault = event;
+      else {
+        revision = event.revision;
+        if (event.observation !== undefined) ports.observe(event.observation);
+      }
+      return event.kind !== 'list' && !ports.signal.aborted;
+    },
+  });
+  if (fault !== undefined) return fault;
+  switch (end.kind) {
+    case 'ended':
+      return {
+        kind: 'next',
+        revision,
+        progressed: revision !== from || ports.now() - startedAt >= timings.longestRetryMs,
+      };
+    case 'refused':
+      return { kind: 'list', message: end.status === 410 ? undefined : explain(end) };
+    case 'stalled':
+      return { kind: 'list', message: 'The watch brought nothing for too long' };
+    case 'failed':
+      return { kind: 'list', message: end.message };
+    default:
+      return assertNever(end);
+  }
+}
+
+type WatchLine =
+  | { readonly kind: 'event'; readonly revision: string; readonly observation: Observation | undefined }
+  | { readonly kind: 'list'; readonly message: string | undefined };
+
+/** Reads one line of a watch. Whatever is not understood asks for a list: nothing may be missed. */
+export function readWatchLine(line: string): WatchLine {
+  let event: { readonly type?: unknown; readonly object?: Readonly<Record<string, unknown>> };
+  try {
+    event = JSON.parse(line);
+  } catch {
+    return { kind: 'list', message: 'A line of the watch is no JSON' };
+  }
+  const object = event?.object;
+  if (event?.type === 'ERROR') {
+    return {
+      kind: 'list',
+      message: object?.code === 410 ? undefined : `The watch failed: ${JSON.stringify(object)?.slice(0, 300)}`,
+    };
+  }
+  const metadata = object?.metadata as { readonly resourceVersion?: unknown } | undefined;
+  const number = parseRevision(metadata?.resourceVersion);
+  if (number === undefined) return { kind: 'list', message: 'A line of the watch has no resourceVersion' };
+  const revision = String(number);
+  switch (event.type) {
+    case 'BOOKMARK':
+      return { kind: 'event', revision, observation: undefined };
+    case 'DELETED':
+      return { kind: 'event', revision, observation: { lease: undefined, revision: number, requestedAt: undefined } };
+    case 'ADDED':
+    case 'MODIFIED': {
+      const reading = readLease(object);
+      if (reading.kind === 'unreadable') return { kind: 'list', message: `The Lease cannot be read: ${reading.fault}` };
+      const lease = reading.kind === 'lease' ? reading.lease : undefined;
+      return { kind: 'event', revision, observation: { lease, revision: number, requestedAt: undefined } };
+    }
+    default:
+      return { kind: 'list', message: `The watch sent an event of type ${JSON.stringify(event.type)}` };
+  }
+}

@@ -1,0 +1,36 @@
+import type { HolderState } from '../core/holder-types.ts';
+import type { Log } from './log.ts';
+
+const MESSAGES: Readonly<Record<HolderState['kind'], string>> = {
+  starting: 'Started sidecar',
+  waiting: 'Began to wait',
+  confirming: 'Saw grant',
+  opening: 'Confirmed grant',
+  holding: 'Took lock',
+  losing: 'Told program to stop',
+  releasing: 'Gave grant back',
+  lost: 'Lost lock',
+};
+
+/** One line per change of state, and one when a Lease that names this Pod cannot be used. */
+export function logChange(log: Log, before: HolderState, after: HolderState): void {
+  const fault = faultOf(after);
+  if (fault !== undefined && fault !== faultOf(before)) log.error({ fault }, 'Grant could not be read');
+  if (before.kind === after.kind) return;
+  const fields = {
+    state: after.kind,
+    ...('grant' in after ? { token: after.grant.token } : {}),
+    ...('reason' in after ? { reason: after.reason } : {}),
+    ...(after.kind === 'waiting' && after.seen?.lease !== undefined ? { holder: after.seen.lease.holder } : {}),
+    ...(after.kind === 'lost' && after.token !== undefined ? { token: after.token } : {}),
+  };
+  if (after.kind === 'lost' || after.kind === 'losing') log.warn(fields, MESSAGES[after.kind]);
+  else log.info(fields, MESSAGES[after.kind]);
+}
+
+function faultOf(state: HolderState): string | undefined {
+  const lease = state.seen?.lease;
+  return lease !== undefined && lease.holder === state.identity && 'fault' in lease.grant
+    ? lease.grant.fault
+    : undefined;
+}

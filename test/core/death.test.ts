@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { isConfirmedDead } from '../../src/core/death.ts';
+import type { RawContainerStatus, RawPod } from '../../src/core/raw-pod.ts';
+
+const ended = (name: string, over: object = {}): RawContainerStatus => ({
+  name,
+  restartCount: 0,
+  containerID: `containerd://${name}`,
+  state: {
+    terminated: {
+      reason: 'Completed',
+      containerID: `containerd://${name}`,
+      finishedAt: '2026-01-01T00:00:00Z',
+      ...over,
+    },
+  },
+});
+const running = (name: string): RawContainerStatus => ({
+  name,
+  containerID: `containerd://${name}`,
+  state: { running: {} },
+});
+const notStarted = (name: string, over: Partial<RawContainerStatus> = {}): RawContainerStatus => ({
+  name,
+  restartCount: 0,
+  state: { waiting: { reason: 'PodInitializing' } },
+  ...over,
+});
+
+interface Shape {
+  readonly phase?: string;
+  readonly ready?: { readonly status: string; readonly reason: string } | null;
+  readonly programs?: readonly RawContainerStatus[];
+  readonly inits?: readonly RawContainerStatus[];
+}
+
+/** A Pod of an own init container before kilit, the two injected ones, a migration after them, and two programs. */
+const pod = ({
+  phase = 'Succeeded',
+  ready = { status: 'False', reason: 'PodCompleted' },
+  programs = [ended('app'), ended('side')],
+  inits = [ended('kilit-reset'), ended('kilit', { reason: 'Error' }), ended('migrate')],
+}: Shape = {}): RawPod => ({
+  metadata: { name: 'a', namespace: 'shop', uid: 'u', resourceVersion: '1' },
+  spec: {
+    containers: [{ name: 'app' }, { name: 'side' }],
+    initContainers: [{ name: 'kilit-reset' }, { name: 'kilit', restartPolicy: 'Always' }, { name: 'migrate' }],
+  },
+  status: {
+    phase,
+    ...(ready !== null && { conditions: [{ type: 'ContainersReady', ...ready }] }),
+    containerStatuses: programs,
+    initContainerStatuses: inits,
+  },
+});
+
+describe('a death is confirmed', () => {
+  it('when the kubelet itself reports every program and the sidecar as ended', () => {
+    expect(isConfirmedDead(pod())).toBe(true);
+    expect(isConfirmedDead(pod({ phase: 'Failed', ready: { status: 'False', reason: 'PodFailed' } }))).toBe(true);
+  });
+
+  it('when a program has never started', () => {
+    expect(isConfirmedDead(pod({ programs: [ended('app'), notStarted('side')] }))).toBe(true);
+    const inits = [ended('kilit-reset'), ended('kilit'), notStarted('migrate')];
+    expect(isConfirmedDead(pod({ inits, programs: [notStarted('app'), notStarted('side')] }))).toBe(true);
+  });
+});
+
+describe('a death is not confirmed', () => {
+  it.each<[string, Shape]>([
+    ['while the Pod runs', { phase: 'Running' }],
+    ['by a phase without the condition of the kubelet: the Pod garbage collector writes that', { ready: null }],
+    [
+      'by a phase written over a condition of the running Pod',
+      { phase: 'Failed', ready: { status: 'True', reason: '' } },
+    ],
+    ['by a condition with another reason', { ready: { status: 'False', reason: 'ContainersNotReady' } }],
+    ['while a program runs', { programs: [ended('app'), running('side')] }],
+    ['while a gated init container runs', { inits: [ended('kilit-reset'), ended('kilit'), running('migrate')] }],
+    ['while the sidecar runs', { inits: [ended('kilit-reset'), running('kilit'), ended('migrate')] }],
+    ['when the status of a program is missing', { programs: [ended('app')] }],
+    ['when there are no statuses', { programs: [], inits: [] }],
+    [
+      'when the kubelet made the end up',
+      { programs: [ended('app', { reason: 'ContainerStatusUnknown' }), ended('side')] },
+    ],
+    ['without a containerID', { programs: [ended('app', { containerID: '' }), ended('side')] }],
+    ['without a time of its end', { programs: [ended('app', { finishedAt: undefined }), ended('side')] }],
+    ['when a waiting program has run before', { programs: [ended('app'), notStarted('side', { restartCount: 1 })] }],
+    [
+      'when a waiting program has a containerID',
+      { programs: [ended('app'), notStarted('side', { containerID: 'x' })] },
+    ],
+    [
+      'when a waiting program has a last state',
+      { programs: [ended('app'), notStarted('side', { lastState: { terminated: {} } })] },
+    ],
+  ])('%s', (_, shape) => {
+    expect(isConfirmedDead(pod(shape))).toBe(false);
+  });
+});

@@ -1,0 +1,3 @@
+module kilit.dev/cluster/pause
+
+go 1.26.0

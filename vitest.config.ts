@@ -1,0 +1,29 @@
+import { defineConfig } from 'vitest/config';
+
+const node = { environment: 'node' as const, globals: false };
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          ...node,
+          name: 'unit',
+          include: ['test/{core,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
+        },
+      },
+      { test: { ...node, name: 'chart', include: ['test/chart/**/*.test.ts'], testTimeout: 60_000 } },
+      {
+        test: {
+          ...node,
+          name: 'cluster',
+          include: ['test/cluster/**/*.test.ts'],
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
+          globalSetup: ['test/support/cluster-setup.ts'],
+        },
+      },
+    ],
+  },
+});
