@@ -1,6 +1,17 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { parse } from 'yaml';
-import { generateTypes } from './generate/types.ts';
+/**
+ * `npm run generate`: makes the files that are made from others. `test/chart` fails when one is not up to date.
+ *
+ *   charts/kilit/files/crd.yaml  →  src/api/generated/distributedlock.ts
+ *   charts/kilit                 →  manifests/kilit.yaml
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { repositoryRoot } from './cluster/paths.ts';
+import { generateAll } from './generate/outputs.ts';
 
-const crd = parse(readFileSync('charts/kilit/files/crd.yaml', 'utf8'));
-writeFileSync('src/api/generated/distributedlock.ts', generateTypes(crd.spec.versions[0].schema.openAPIV3Schema));
+for (const [path, text] of await generateAll()) {
+  const file = join(repositoryRoot, path);
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, text);
+  console.log(path);
+}

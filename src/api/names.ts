@@ -39,8 +39,8 @@ export const LOCK_FINALIZER = 'kilit.dev/holder';
 export const LEASE_PREFIX = 'kilit.';
 export const leaseName = (lock: string): string => LEASE_PREFIX + lock;
 
-/** ConfigMap in the operator's namespace with the cluster's token base under key `base`; parameter of the Lease policy. */
-export const TOKEN_BASE_CONFIGMAP = 'kilit-token-base';
+/** On the operator's namespace: the cluster's token base, `"0"` if absent; its Namespace is the parameter of the Lease policy. */
+export const TOKEN_BASE_ANNOTATION = 'kilit.dev/token-base';
 /** Lease in the operator's namespace by which the active operator is elected. */
 export const OPERATOR_LEASE = 'kilit-operator';
 /** Lease name that the canary's dry run tries to create already held; no such object ever exists. */

@@ -37,7 +37,7 @@ export const ReadyReason = {
   Provisioning: 'Provisioning',
   /** The API server accepted a write that the Lease policy must refuse: its binding is missing. */
   PolicyNotEnforced: 'PolicyNotEnforced',
-  /** ConfigMap kilit-token-base is missing or has no valid base. */
+  /** The annotation with the token base is no decimal integer below 10^16. */
   TokenBaseInvalid: 'TokenBaseInvalid',
   /** The Lease carries no valid token: somebody wrote it past the policy. */
   LeaseInvalid: 'LeaseInvalid',

@@ -30,7 +30,7 @@ export function nextFencingToken(lease: {
 
 const BASE_PATTERN = /^(0|[1-9][0-9]{0,15})$/;
 
-/** Reads the cluster's token base as it stands in ConfigMap `kilit-token-base`: plain decimal below 10^16. */
+/** Reads the cluster's token base as it stands at the operator's namespace: plain decimal below 10^16. */
 export function parseTokenBase(text: string | undefined): bigint | undefined {
   return text !== undefined && BASE_PATTERN.test(text) ? BigInt(text) : undefined;
 }

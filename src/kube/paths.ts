@@ -2,7 +2,7 @@
 const ROOTS = {
   pods: '/api/v1',
   nodes: '/api/v1',
-  configmaps: '/api/v1',
+  namespaces: '/api/v1',
   leases: '/apis/coordination.k8s.io/v1',
   roles: '/apis/rbac.authorization.k8s.io/v1',
   rolebindings: '/apis/rbac.authorization.k8s.io/v1',

@@ -1,5 +1,5 @@
 import type { DistributedLock } from '../api/generated/distributedlock.ts';
-import { LOCK_LABEL, TOKEN_BASE_CONFIGMAP } from '../api/names.ts';
+import { LOCK_LABEL, TOKEN_BASE_ANNOTATION } from '../api/names.ts';
 import { type LeaseView, leaseView, type RawLease } from '../core/lease.ts';
 import { type LockView, lockView } from '../core/lock.ts';
 import { type NodeView, nodeView, type RawNode } from '../core/node.ts';
@@ -18,7 +18,7 @@ export type RawRoleBinding = RawObject & {
   readonly metadata: { readonly namespace: string; readonly ownerReferences?: readonly { readonly uid: string }[] };
   readonly subjects?: unknown;
 };
-type RawConfigMap = RawObject & { readonly data?: { readonly base?: string } };
+type RawNamespace = RawObject & { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } };
 
 /** The operator's copies of what it decides on. Kept by every replica, so that a new leader has seen the leases already. */
 export interface Caches {
@@ -28,7 +28,7 @@ export interface Caches {
   readonly nodes: WatchedCache<RawNode & RawObject, NodeView>;
   readonly roles: WatchedCache<RawRole, undefined>;
   readonly roleBindings: WatchedCache<RawRoleBinding, undefined>;
-  readonly tokenBase: WatchedCache<RawConfigMap, bigint | undefined>;
+  readonly tokenBase: WatchedCache<RawNamespace, bigint | undefined>;
 }
 
 export function createCaches(operatorNamespace: string): Caches {
@@ -45,9 +45,9 @@ export function createCaches(operatorNamespace: string): Caches {
     roles: new WatchedCache({ path: collectionPath('roles'), ...labelled, view: () => undefined }),
     roleBindings: new WatchedCache({ path: collectionPath('rolebindings'), ...labelled, view: () => undefined }),
     tokenBase: new WatchedCache({
-      path: collectionPath('configmaps', operatorNamespace),
-      fieldSelector: `metadata.name=${TOKEN_BASE_CONFIGMAP}`,
-      view: (raw) => parseTokenBase(raw.data?.base),
+      path: collectionPath('namespaces'),
+      fieldSelector: `metadata.name=${operatorNamespace}`,
+      view: (raw) => parseTokenBase(raw.metadata.annotations?.[TOKEN_BASE_ANNOTATION] ?? '0'),
     }),
   };
 }

@@ -143,7 +143,7 @@ function openGate(canary: Canary, caches: Caches): GrantGate {
       open: false,
       reason: ReadyReason.TokenBaseInvalid,
       message:
-        'ConfigMap kilit-token-base is missing in the namespace of the operator, or has no valid base. Run helm upgrade to restore it.',
+        'Annotation kilit.dev/token-base of the namespace of the operator is not a decimal integer below 10^16. Correct it.',
     };
   }
   return { open: true, base };

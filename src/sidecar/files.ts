@@ -62,7 +62,7 @@ function replaceFile(path: string, text: string): void {
     chmodSync(beside, MODE); // the umask may have taken bits away
     renameSync(beside, path);
   } catch (error) {
-    rmSync(beside, { force: true });
+    rmSync(beside, { force: true, recursive: true });
     throw error;
   }
 }

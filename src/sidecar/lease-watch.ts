@@ -23,6 +23,7 @@ export interface WatchTimings {
   /** The API server sends a bookmark about every minute, so longer silence means that nobody is there. */
   readonly idleTimeoutMs: number;
   readonly firstRetryMs: number;
+  /** With its jitter below the shortest confirm window (5 s): a grant just after RBAC came must not be missed. */
   readonly longestRetryMs: number;
 }
 
@@ -30,7 +31,7 @@ export const WATCH_TIMINGS: WatchTimings = {
   listTimeoutMs: 5000,
   idleTimeoutMs: 90_000,
   firstRetryMs: 250,
-  longestRetryMs: 5000,
+  longestRetryMs: 2000,
 };
 
 /**

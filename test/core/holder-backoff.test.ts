@@ -29,10 +29,17 @@ describe('the file losses', () => {
     expect(parseLosses(formatLosses({ count: 12 }))).toEqual({ count: 12 });
   });
 
-  test.each(['', '{}', '{"count":-1}', '{"count":1e9}', '{"count":"3"}', 'null', '[]', '{"count":3', '{"count":12345}'])(
-    'counts as no losses when it holds %j',
-    (text) => {
-      expect(parseLosses(text)).toEqual(NO_LOSSES);
-    },
-  );
+  test.each([
+    '',
+    '{}',
+    '{"count":-1}',
+    '{"count":1e9}',
+    '{"count":"3"}',
+    'null',
+    '[]',
+    '{"count":3',
+    '{"count":12345}',
+  ])('counts as no losses when it holds %j', (text) => {
+    expect(parseLosses(text)).toEqual(NO_LOSSES);
+  });
 });

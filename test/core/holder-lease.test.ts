@@ -6,7 +6,12 @@ describe('a Lease', () => {
   test('is read with its grant', () => {
     expect(readLease(aLease())).toMatchObject({
       kind: 'lease',
-      lease: { revision: 100n, holder: ME, confirmed: false, grant: { token: 42n, acquireTime: T0, leaseDurationMs: 15_000 } },
+      lease: {
+        revision: 100n,
+        holder: ME,
+        confirmed: false,
+        grant: { token: 42n, acquireTime: T0, leaseDurationMs: 15_000 },
+      },
     });
   });
 
@@ -23,7 +28,10 @@ describe('a Lease', () => {
   });
 
   test('is deleted once it has a deletionTimestamp', () => {
-    expect(readLease(aLease({ deletionTimestamp: '2026-01-01T00:00:00Z' }))).toEqual({ kind: 'deleted', revision: 100n });
+    expect(readLease(aLease({ deletionTimestamp: '2026-01-01T00:00:00Z' }))).toEqual({
+      kind: 'deleted',
+      revision: 100n,
+    });
   });
 
   test.each([
@@ -55,9 +63,12 @@ describe('a grant', () => {
     expect(observed({ seconds }).grant).toMatchObject({ fault: expect.stringContaining('leaseDurationSeconds') });
   });
 
-  test.each([undefined, '', 'yesterday', '2026-01-01T00:00:00Z', 5])('is not read with the acquireTime %j', (acquireTime) => {
-    expect(observed({ acquireTime }).grant).toMatchObject({ fault: expect.stringContaining('acquireTime') });
-  });
+  test.each([undefined, '', 'yesterday', '2026-01-01T00:00:00Z', 5])(
+    'is not read with the acquireTime %j',
+    (acquireTime) => {
+      expect(observed({ acquireTime }).grant).toMatchObject({ fault: expect.stringContaining('acquireTime') });
+    },
+  );
 });
 
 describe('a Lease records a grant', () => {

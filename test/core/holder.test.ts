@@ -180,7 +180,11 @@ describe('a failed renewal', () => {
       state = step(
         { ...gate.holding, attempt: { kind: 'writing', id: 7, sentAt: 9800, failures } },
         {
-          ...{ kind: 'wrote', id: 7, result: { kind: 'failed' }, now: 10_000, jitter: 0.999 },
+          kind: 'wrote',
+          id: 7,
+          result: { kind: 'failed' },
+          now: 10_000,
+          jitter: 0.999,
         },
       ).state;
       expect(nextWake(state)).toBeLessThanOrEqual(10_000 + LEASE_MS / 10);
@@ -203,6 +207,42 @@ describe('old news', () => {
     const restored = { ...news(observed({ revision: '50', holder: '' })), requestedAt: 9600 };
     expect(step(gate.holding, at(10_000, { kind: 'observed', observation: restored })).state.kind).toBe('lost');
   });
+});
+
+describe('the reply to an earlier write', () => {
+  test('moves no deadline, however good it is', () => {
+    expect(step(gate.holding, at(10_000, ok(6))).state).toMatchObject({
+      deadline: 22_500,
+      attempt: gate.holding.attempt,
+    });
+  });
+
+  test('that failed changes nothing', () => {
+    const failed = at(10_000, { kind: 'wrote', id: 6, result: { kind: 'failed' } });
+    expect(step(gate.holding, failed)).toEqual({ state: gate.holding, effects: [] });
+    expect(step(gate.confirming, failed)).toEqual({ state: gate.confirming, effects: [] });
+  });
+
+  test('that shows the loss of the grant ends it', () => {
+    const lease = observed({ revision: '130', holder: OTHER });
+    const reply = at(10_000, { kind: 'wrote', id: 6, result: { kind: 'ok', lease } });
+    expect(step(gate.holding, reply).state).toMatchObject({ kind: 'lost', reason: 'HolderChanged' });
+  });
+});
+
+test('a reply that a watch overtook does not take the newer Lease away', () => {
+  const newer = run(
+    gate.holding,
+    at(9900, { kind: 'observed', observation: news(observed({ revision: '140', renewTime: T1 })) }),
+  );
+  const after = step(newer, at(10_000, ok(7, '139')));
+  expect(after.state).toMatchObject({ deadline: 9800 + 13_500, seen: { revision: 140n } });
+});
+
+test('a read that waits and brings old news is tried again after a rest', () => {
+  const reading = run(gate.holding, at(10_000, { kind: 'wrote', id: 7, result: { kind: 'conflict' } }));
+  const stale = { ...news(observed({ revision: '99', holder: '' })), requestedAt: 9000 };
+  expect(nextWake(run(reading, at(10_100, { kind: 'observed', observation: stale })))).toBe(10_100 + LEASE_MS / 30);
 });
 
 describe('standby', () => {

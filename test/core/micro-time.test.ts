@@ -20,7 +20,11 @@ describe('formatMicroTime', () => {
 
 describe('parseMicroTime', () => {
   test('reads back what was written', () => {
-    fc.assert(fc.property(times, (micros) => expect(parseMicroTime(formatMicroTime(micros))).toBe(micros)));
+    fc.assert(
+      fc.property(times, (micros) => {
+        expect(parseMicroTime(formatMicroTime(micros))).toBe(micros);
+      }),
+    );
   });
 
   test.each([
@@ -51,10 +55,14 @@ describe('differentMicroTime', () => {
 
   test('never repeats one, also at the end of time', () => {
     fc.assert(
-      fc.property(fc.oneof(times, fc.constant(LATEST)), fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 4 }), (wish, steps) => {
-        const taken = steps.map((add) => formatMicroTime(wish + BigInt(add) > LATEST ? 0n : wish + BigInt(add)));
-        expect(taken).not.toContain(differentMicroTime(wish, taken));
-      }),
+      fc.property(
+        fc.oneof(times, fc.constant(LATEST)),
+        fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 4 }),
+        (wish, steps) => {
+          const taken = steps.map((add) => formatMicroTime(wish + BigInt(add) > LATEST ? 0n : wish + BigInt(add)));
+          expect(taken).not.toContain(differentMicroTime(wish, taken));
+        },
+      ),
     );
   });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ElectionObserver } from '../../src/leader-election/index.ts';
-import { LOST, PROMPT, REPLY_LOST } from './support/fake-api-server.ts';
+import { LOST } from './support/fake-api-server.ts';
 import { aWorld } from './support/world.ts';
 
 test('fabric8io/kubernetes-client#6020, elastic/elastic-agent#4542: 1,000 rounds of loss and re-acquisition', async () => {
@@ -41,96 +41,6 @@ test('grafana/loki#24042, dragonflydb/dragonfly-operator#577: a voluntary hand-o
   await pass(7);
   a.stop();
   expect(await until(() => b.elector.isLeader())).toBeLessThan(2);
-});
-
-test('redisson/redisson#7272, etcd-io/etcd#17470: renewal does not outlive the work', async () => {
-  const { contender, server, pass, until } = aWorld();
-  const a = contender('a', { standsAgain: false });
-  a.start();
-  await until(() => a.elector.isLeader());
-  await pass(10);
-  a.finishWork();
-  await pass(1);
-  expect(a.outcomes).toEqual([{ kind: 'ended' }]);
-  expect(server.lease()?.record.holderIdentity).toBe('');
-  const requests = server.requests();
-  await pass(300);
-  expect([server.requests(), a.terms(), a.elector.isLeader()]).toEqual([requests, 1, false]);
-});
-
-test('a stopped elector never leads again unless it is run again', async () => {
-  const { contender, pass, until } = aWorld();
-  const a = contender('a');
-  a.start();
-  await until(() => a.elector.isLeader());
-  a.stop();
-  await pass(300);
-  expect([a.terms(), a.elector.isLeader()]).toEqual([1, false]);
-  a.start();
-  await until(() => a.elector.isLeader(), 1);
-  expect(a.terms()).toBe(2);
-});
-
-test('stopping while the acquisition is on its way leaves no Lease that is held by nobody', async () => {
-  const { contender, server, network, pass } = aWorld();
-  const a = contender('a');
-  network('a', (verb) => (verb === 'create' ? REPLY_LOST : PROMPT));
-  a.start();
-  await pass(0.1);
-  a.stop();
-  await pass(0.1);
-  expect(a.outcomes).toEqual([{ kind: 'stopped' }]);
-  expect(server.lease()?.record.holderIdentity).toBe('');
-});
-
-test('a renewal on its way when the work ends does not undo or prevent the release', async () => {
-  const { contender, server, network, pass, until } = aWorld();
-  const a = contender('a');
-  a.start();
-  await until(() => a.elector.isLeader());
-  network('a', (verb) => (verb === 'update' ? { requestSeconds: 0.5, replySeconds: 0.5 } : PROMPT));
-  await pass(2.3);
-  a.stop();
-  network('a', undefined);
-  await pass(20);
-  expect(server.lease()?.record.holderIdentity).toBe('');
-});
-
-test('gives up on work that does not end, keeps the Lease from being released, and refuses to run meanwhile', async () => {
-  const { contender, server, pass, until } = aWorld();
-  const a = contender('a', { drainSeconds: () => 30, stopTimeoutSeconds: 5 });
-  const b = contender('b');
-  a.start();
-  await until(() => a.elector.isLeader());
-  b.start();
-  a.stop();
-  await pass(4.9);
-  expect(a.elector.isLeader()).toBe(true);
-  await pass(0.2);
-  expect(a.elector.isLeader()).toBe(false);
-  expect(a.outcomes).toEqual([expect.objectContaining({ code: 'WorkStillRunning' })]);
-  a.start();
-  await pass(0.1);
-  expect(a.outcomes[1]).toMatchObject({ code: 'AlreadyRunning' });
-  await until(() => b.elector.isLeader(), 20);
-  expect(server.writes.some(({ record }) => record.holderIdentity === '')).toBe(false);
-  await until(() => !a.isWorking());
-  a.start();
-  await pass(1);
-  expect(a.outcomes).toHaveLength(2);
-});
-
-test('an error of the work passes through, after the release', async () => {
-  const { contender, server, time, until } = aWorld();
-  const a = contender('a');
-  const failing = a.elector.run(new AbortController().signal, async () => {
-    await new Promise<void>((resolve) => time.after(1, resolve));
-    throw new Error('disk full');
-  });
-  const caught = failing.catch((err: unknown) => err);
-  await until(() => server.writes.some(({ record }) => record.holderIdentity === ''), 5);
-  await until(() => !a.elector.isLeader(), 1);
-  expect(await caught).toEqual(new Error('disk full'));
 });
 
 test('NVIDIA/gpu-operator#772, controller-runtime#1774, keda#2836: a slow API server ends no leadership', async () => {

@@ -129,6 +129,21 @@ describe('back-off', () => {
     expect(retries).toEqual([1, 2, 1]);
   });
 
+  test('is forgotten after a success that wishes for the next pass itself', async () => {
+    const failures: number[] = [];
+    const { queue, pass } = aQueue({
+      workSeconds: 0,
+      fails: (key, start) => {
+        queue.addAfter(key, 10);
+        return start !== 2;
+      },
+      failed: (failure) => failures.push(failure.failures),
+    });
+    queue.add('a');
+    await pass(10.3);
+    expect(failures).toEqual([1, 1, 2]);
+  });
+
   test('is cut short by a new wish', async () => {
     const { queue, startsOf, pass } = aQueue({ workSeconds: 0, fails: () => true, firstBackoffSeconds: 30 });
     queue.add('a');

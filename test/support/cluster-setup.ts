@@ -7,6 +7,7 @@
  */
 import type { TestProject } from 'vitest/node';
 import { KILIT_IMAGE, openCluster } from '../../tools/cluster/index.ts';
+import { installArgs } from './install.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -25,10 +26,7 @@ export default async function setup(project: TestProject): Promise<void> {
     onProgress: console.error,
   });
   if (replicas > 0) await cluster.loadImage(KILIT_IMAGE);
-  await cluster.helm([
-    ...['upgrade', '--install', 'kilit', 'charts/kilit', '--namespace', 'kilit-system', '--create-namespace'],
-    ...['--set', `image.tag=dev,replicas=${replicas}`, '--wait', '--timeout', '3m'],
-  ]);
+  await cluster.helm(installArgs({ replicas }));
   project.provide('kubeconfig', cluster.kubeconfigPath);
   project.provide('kubectl', cluster.kubectlPath);
   project.provide('helm', cluster.helmPath);

@@ -75,13 +75,14 @@ const PATCH_TYPES = {
 } as const;
 
 const TIMEOUT_MS = 30_000;
+const ADMIN: Identity = { kind: 'admin' };
 
 export function openKube(kubeconfig: string, kubectl = 'kubectl'): Kube {
   const { server, ca, cert, key } = credentials(kubeconfig);
   const withCert = new Agent({ keepAlive: true, ca, cert, key });
   const bare = new Agent({ keepAlive: true, ca });
 
-  const ask: Kube['ask'] = (method, path, { as = { kind: 'admin' }, body, patch = 'merge' } = {}) =>
+  const ask: Kube['ask'] = (method, path, { as = ADMIN, body, patch = 'merge' } = {}) =>
     new Promise((resolve, reject) => {
       const headers = {
         ...identityHeaders(as),
@@ -138,23 +139,17 @@ export function openKube(kubeconfig: string, kubectl = 'kubectl'): Kube {
 }
 
 function identityHeaders(as: Identity): Record<string, string | readonly string[]> {
-  switch (as.kind) {
-    case 'admin':
-      return {};
-    case 'token':
-      return { authorization: `Bearer ${as.token}` };
-    case 'user': {
-      const extra = Object.entries(as.extra ?? {}).map(([key, value]) => [
-        `impersonate-extra-${encodeURIComponent(key)}`,
-        value,
-      ]);
-      return {
-        'impersonate-user': as.name,
-        ...(as.groups !== undefined && { 'impersonate-group': as.groups }),
-        ...Object.fromEntries(extra),
-      };
-    }
-  }
+  if (as.kind === 'admin') return {};
+  if (as.kind === 'token') return { authorization: `Bearer ${as.token}` };
+  const extra = Object.entries(as.extra ?? {}).map(([key, value]) => [
+    `impersonate-extra-${encodeURIComponent(key)}`,
+    value,
+  ]);
+  return {
+    'impersonate-user': as.name,
+    ...(as.groups !== undefined && { 'impersonate-group': as.groups }),
+    ...Object.fromEntries(extra),
+  };
 }
 
 function readBody(text: string): KubeObject {

@@ -31,8 +31,8 @@ export interface KubectlOptions {
  * A program of the cluster that the fault harness can stop.
  *
  * `pause` freezes it with its connections open (SIGSTOP); `kill` is SIGKILL; `stop` asks it to end (SIGTERM, then
- * SIGKILL after 15 s). Nothing restarts it but `restart` and `up`. All return when the effect is there; `restart` when
- * the program answers again.
+ * SIGKILL after 15 s). Nothing restarts it but `restart`, `up` and `openCluster`. All return when the effect is there;
+ * `restart` of etcd, the API server and containerd when they answer again, of the others when they are started.
  */
 export interface Component {
   readonly name: string;

@@ -93,8 +93,8 @@ function typeOf(path: string, schema: Schema, out: string[]): string {
 
 function docComment(schema: Schema, indent: string): string {
   const lines = (schema.description ?? '').trim().split('\n');
-  const scalar = schema.default !== undefined && typeof schema.default !== 'object';
-  if (scalar) lines.push('', `@default ${String(schema.default)}`);
+  const { default: value } = schema;
+  if (typeof value === 'number' || typeof value === 'string') lines.push('', `@default ${value}`);
   const text = lines.map((line) => line.trim());
   if (text.length === 1 && text[0] === '') return '';
   if (text.length === 1) return `${indent}/** ${text[0]} */\n`;

@@ -23,6 +23,15 @@ Variables that the injecting and the refusing policy share: both must read a Pod
   expression: "variables.portValid ? int(variables.portText) : {{ .Values.sidecar.port }}"
 {{- end -}}
 
+{{/* What can be injected. Without a leading "!", so that YAML takes it for a plain string. */}}
+{{- define "kilit.cel.notStatic" -}}
+('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({})) == false
+{{- end -}}
+
+{{- define "kilit.cel.linux" -}}
+object.spec.?os.?name.orValue('linux') == 'linux'
+{{- end -}}
+
 {{- define "kilit.cel.meshNames" -}}
 [{{ range $i, $name := .Values.mesh.initContainers }}{{ if $i }}, {{ end }}'{{ $name }}'{{ end }}]
 {{- end -}}

@@ -40,13 +40,20 @@ Object.spec.initContainers.ports{name: "kilit", containerPort: variables.port}]
 {{- end -}}
 
 {{/*
+As a JSON list. Measured: without --jitless a program that asks the socket often drives private memory above 20 MB.
+*/}}
+{{- define "kilit.inject.command" -}}
+{{- list "/usr/local/bin/node" "--max-semi-space-size=1" "--v8-pool-size=0" "--jitless" "/app/sidecar.js" | toJson -}}
+{{- end -}}
+
+{{/*
 Run once, before the sidecar, at each start of the Pod's init phase: removes the files of a former grant.
 */}}
 {{- define "kilit.inject.reset" -}}
 name: kilit-reset
 image: {{ include "kilit.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
-command: [/usr/local/bin/node, /app/sidecar.js, reset]
+command: {{ append (include "kilit.inject.command" . | fromJsonArray) "reset" | toJson }}
 env:
   {{- include "kilit.inject.env" . | nindent 2 }}
 resources: {{ printf "=%s" (include "kilit.inject.resources" .) | quote }}
@@ -64,7 +71,7 @@ kubelet restarts the whole Pod in place. Its port is declared, so that monitorin
 name: kilit
 image: {{ include "kilit.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
-command: [/usr/local/bin/node, /app/sidecar.js]
+command: {{ include "kilit.inject.command" . }}
 restartPolicy: Always
 restartPolicyRules:
   - action: RestartAllContainers

@@ -1,6 +1,6 @@
 /** Leases of locks, and the writes that change them: what the operator, a holder and others send. */
 import type { Answer, Identity, KubeObject } from '../../support/kube.ts';
-import type { TestPod, World } from './world.ts';
+import { openWorld, type TestPod, type World } from './world.ts';
 
 export interface Lease {
   readonly apiVersion: string;
@@ -12,6 +12,18 @@ export interface Lease {
     readonly annotations: Readonly<Record<string, string>>;
   } & Readonly<Record<string, unknown>>;
   readonly spec: Readonly<Record<string, unknown>>;
+}
+
+/** The Lease `kilit.billing` is held by Pod `holder`, `kilit.spare` is free. */
+export async function openLeaseWorld(): Promise<World> {
+  const world = await openWorld('lease');
+  const { operator, holder } = world.who;
+  for (const lock of ['billing', 'spare']) {
+    await world.kube.must('POST', leasePath(world), { as: operator, body: aLease(lock) });
+  }
+  await write(world, operator, toHolder(await readLease(world, 'kilit.billing'), world));
+  await write(world, holder, renewed(await readLease(world, 'kilit.billing')));
+  return world;
 }
 
 export const leasePath = (world: World, name = ''): string =>
@@ -33,7 +45,7 @@ export const aLease = (lock: string): Lease => ({
 export const microTime = (date: Date): string => date.toISOString().replace('Z', '000Z');
 
 /** The operator's grant of `lease` to a Pod, as the rule demands it; `base` is the cluster's token base. */
-export function granted(lease: Lease, pod: TestPod, base = 0n): Lease {
+export function granted(lease: Lease, pod: TestPod, base: bigint): Lease {
   const byRevision = BigInt(lease.metadata.resourceVersion ?? '0') + base;
   const byToken = BigInt(lease.metadata.annotations['kilit.dev/fencing-token'] ?? '0') + 1n;
   const now = microTime(new Date());
@@ -54,6 +66,8 @@ export function granted(lease: Lease, pod: TestPod, base = 0n): Lease {
   );
 }
 
+export const toHolder = (lease: Lease, { holder, base }: World): Lease => granted(lease, holder, base);
+export const toSibling = (lease: Lease, { sibling, base }: World): Lease => granted(lease, sibling, base);
 export const renewed = (lease: Lease): Lease => withSpec(lease, { renewTime: microTime(new Date()) });
 export const released = (lease: Lease): Lease => withSpec(lease, { holderIdentity: '' });
 

@@ -1,7 +1,7 @@
 /** DistributedLocks on the real API server: validation, deletion while held, who writes the status. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Identity, KubeObject } from '../../support/kube.ts';
-import { type Attempt, openWorld, outcome, type World } from './world.ts';
+import { type Attack, type Attempt, openWorld, outcome, type World } from './world.ts';
 
 let world: World;
 
@@ -55,7 +55,7 @@ const creating = (lock: KubeObject) => (at: World, as: Identity) =>
   at.kube.ask('POST', `${lockPath(at)}?dryRun=All`, { as, body: lock });
 const status = (name: string, value: unknown) => patching((at) => lockPath(at, name, 'status'), { status: value });
 
-const attacks: readonly (Attempt & { readonly refused: RegExp })[] = [
+const attacks: readonly Attack[] = [
   {
     name: 'a person deletes a held lock',
     as: 'editor',

@@ -5,7 +5,8 @@
  * meanwhile, so that the test alone plays its part.
  */
 
-import { OPERATOR_NAMESPACE, openTestKube, RELEASE } from '../../support/cluster.ts';
+import { helm, openTestKube } from '../../support/cluster.ts';
+import { installArgs, OPERATOR_NAMESPACE, RELEASE } from '../../support/install.ts';
 import type { Answer, Identity, Kube, KubeObject } from '../../support/kube.ts';
 
 export interface World extends AsyncDisposable {
@@ -14,6 +15,8 @@ export interface World extends AsyncDisposable {
   readonly who: Readonly<Record<Who, Identity>>;
   readonly holder: TestPod;
   readonly sibling: TestPod;
+  /** The token base at the beginning. */
+  readonly base: bigint;
 }
 
 export interface TestPod {
@@ -47,19 +50,19 @@ export async function openWorld(prefix: string): Promise<World> {
   await grantRights(kube, ns);
   const holder = await createPod(kube, ns, 'holder');
   const sibling = await createPod(kube, ns, 'sibling');
-  const standIn = await createStandIn(kube);
   return {
     kube,
     namespace: ns,
     holder,
     sibling,
+    base: await readBase(kube),
     who: {
       admin: { kind: 'admin' },
       editor: { kind: 'user', name: 'eve', groups: ['system:authenticated'] },
       holder: await boundToken(kube, ns, 'default', holder),
       sibling: await boundToken(kube, ns, 'default', sibling),
       unboundPodUser: await unboundToken(kube, ns, 'default'),
-      operator: await boundToken(kube, OPERATOR_NAMESPACE, RELEASE, standIn),
+      operator: await operatorIdentity(kube),
       impostor: { kind: 'user', name: OPERATOR_USER, groups: ['system:serviceaccounts', 'system:authenticated'] },
       garbageCollector: systemAccount('generic-garbage-collector'),
       namespaceController: systemAccount('namespace-controller'),
@@ -79,6 +82,11 @@ export interface Attempt {
   readonly name: string;
   readonly as: Who;
   readonly send: (world: World, as: Identity) => Promise<Answer>;
+}
+
+/** An attempt that must be refused, with this text. */
+export interface Attack extends Attempt {
+  readonly refused: RegExp;
 }
 
 /** Name and answer of an attempt, for `expect`: the text of a refusal, or `allowed`. */
@@ -104,13 +112,23 @@ export function aPod(change: { readonly metadata?: object; readonly spec?: objec
   };
 }
 
+/** The cluster's token base: a test of an earlier run may have raised it, and it never falls. */
+export async function readBase(kube: Kube): Promise<bigint> {
+  const { metadata } = await kube.must('GET', `/api/v1/namespaces/${OPERATOR_NAMESPACE}`);
+  return BigInt(metadata?.annotations?.['kilit.dev/token-base'] ?? '0');
+}
+
 async function createPod(kube: Kube, namespace: string, name: string): Promise<TestPod> {
   const pod = aPod({ metadata: { name, labels: { 'kilit.dev/lock': 'billing', app: 'billing' } } });
   const { metadata } = await kube.must('POST', podPath(namespace), { body: pod });
   return { name, uid: metadata?.uid ?? '' };
 }
 
-/** A Pod with the operator's ServiceAccount, to which a token can be bound. */
+/** The operator's user name and a token bound to a Pod of its ServiceAccount. Ends with the ServiceAccount. */
+export async function operatorIdentity(kube: Kube): Promise<Identity> {
+  return boundToken(kube, OPERATOR_NAMESPACE, RELEASE, await createStandIn(kube));
+}
+
 async function createStandIn(kube: Kube): Promise<TestPod> {
   const body = {
     apiVersion: 'v1',
@@ -180,17 +198,29 @@ async function grantRights(kube: Kube, namespace: string): Promise<void> {
   });
 }
 
+/** By Helm, so that the chart goes on owning the field and a later upgrade finds no conflict. */
 async function scaleOperator(kube: Kube, replicas: number): Promise<number> {
   const path = `/apis/apps/v1/namespaces/${OPERATOR_NAMESPACE}/deployments/${RELEASE}`;
-  const { spec } = await kube.must('GET', path);
-  if (spec?.replicas !== replicas) await kube.must('PATCH', path, { body: { spec: { replicas } } });
+  const present = Number((await kube.must('GET', path)).spec?.replicas);
+  if (present !== replicas) helm(...installArgs({ replicas }));
   const selector = encodeURIComponent('app.kubernetes.io/component=operator');
   await until('the operator to stop', async () => {
     if (replicas > 0) return true;
     const { items } = await kube.must('GET', `${podPath(OPERATOR_NAMESPACE)}?labelSelector=${selector}`);
     return (items as unknown[]).length === 0;
   });
-  return Number(spec?.replicas ?? 0);
+  return present;
+}
+
+/** Deletes objects of the chart and installs them again in the end: as if they had not been installed meanwhile. */
+export async function without(kube: Kube, ...paths: readonly string[]): Promise<AsyncDisposable> {
+  for (const path of paths) await kube.must('DELETE', path);
+  return {
+    async [Symbol.asyncDispose]() {
+      helm(...installArgs({ replicas: 0 }));
+      for (const path of paths) await kube.must('GET', path);
+    },
+  };
 }
 
 const UNTIL_MS = 60_000;

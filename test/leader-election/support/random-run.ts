@@ -65,9 +65,8 @@ export async function randomRun(seed: number, { faultySeconds = 240, quietSecond
   const server = createFakeApiServer(time, ({ writer, record }) => {
     if (record.holderIdentity !== '') return;
     releases += 1;
-    expect(contenders.find(({ name }) => name === writer)?.isWorking(), `${writer} released while it worked`).toBe(
-      false,
-    );
+    // Checked later: what is thrown here would be an answer of the API server.
+    if (contenders.some((contender) => contender.name === writer && contender.isWorking())) earlyReleases.push(writer);
   });
   const profile = PROFILES[random() < 0.5 ? 'roomy' : 'tight'];
   const count = 2 + Math.floor(random() * 3);

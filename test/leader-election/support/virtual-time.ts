@@ -4,6 +4,8 @@ export interface VirtualTime {
   now(): number;
   at(seconds: number, fire: () => void): () => void;
   after(seconds: number, fire: () => void): () => void;
+  /** Runs the next event, unless there is none up to `untilSeconds`. */
+  step(untilSeconds: number): Promise<boolean>;
   /** Runs all events up to `untilSeconds`; `check` runs after each. */
   runUntil(untilSeconds: number, check?: () => void): Promise<void>;
 }
@@ -26,19 +28,24 @@ export function createVirtualTime(): VirtualTime {
     return () => events.delete(event);
   }
 
+  async function step(untilSeconds: number): Promise<boolean> {
+    const event = earliest();
+    if (event === undefined || event.seconds > untilSeconds) return false;
+    events.delete(event);
+    now = event.seconds;
+    event.fire();
+    await settle();
+    return true;
+  }
+
   return {
     now: () => now,
     at,
     after: (seconds, fire) => at(now + seconds, fire),
+    step,
     async runUntil(untilSeconds, check) {
       await settle();
-      for (let event = earliest(); event !== undefined && event.seconds <= untilSeconds; event = earliest()) {
-        events.delete(event);
-        now = event.seconds;
-        event.fire();
-        await settle();
-        check?.();
-      }
+      while (await step(untilSeconds)) check?.();
       now = untilSeconds;
       check?.();
     },

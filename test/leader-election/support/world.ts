@@ -9,7 +9,7 @@ export interface World {
   readonly contender: (name: string, options?: Partial<ContenderOptions>) => Contender;
   /** From now on requests of `name` fare like this; `undefined`: promptly again. */
   readonly network: (name: string, fate: Fate | ((verb: Verb) => Fate) | undefined) => void;
-  /** Lets time pass until the condition holds; throws after `limitSeconds`. Returns the seconds it took. */
+  /** Lets time pass, event by event, until the condition holds; throws after `limitSeconds`. Returns the seconds it took. */
   readonly until: (condition: () => boolean, limitSeconds?: number) => Promise<number>;
   /** Lets time pass. */
   readonly pass: (seconds: number) => Promise<void>;
@@ -33,14 +33,12 @@ export function aWorld(): World {
     },
     async until(condition, limitSeconds = 120) {
       const startedAt = time.now();
+      await time.runUntil(startedAt);
       while (!condition()) {
-        if (time.now() - startedAt > limitSeconds) throw new Error(`Not within ${limitSeconds} s`);
-        await time.runUntil(time.now() + STEP_SECONDS);
+        if (!(await time.step(startedAt + limitSeconds))) throw new Error(`Not within ${limitSeconds} s`);
       }
       return time.now() - startedAt;
     },
     pass: (seconds) => time.runUntil(time.now() + seconds),
   };
 }
-
-const STEP_SECONDS = 0.01;

@@ -9,7 +9,9 @@ export interface Certificate {
 export function makeCertificate(): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const algorithm = sequence(objectId('1.2.840.10045.4.3.2')); // ecdsa-with-SHA256
-  const name = sequence(der(0x31, sequence(objectId('2.5.4.3'), der(0x0c, Buffer.from(`kilit ${randomBytes(4).toString('hex')}`)))));
+  const name = sequence(
+    der(0x31, sequence(objectId('2.5.4.3'), der(0x0c, Buffer.from(`kilit ${randomBytes(4).toString('hex')}`)))),
+  );
   const now = Date.now();
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))), // version 3
@@ -19,7 +21,10 @@ export function makeCertificate(): Certificate {
     sequence(utcTime(now - 3_600_000), utcTime(now + 86_400_000)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
-    der(0xa3, sequence(extension('2.5.29.19', sequence(der(0x01, Buffer.from([0xff])))), extension('2.5.29.17', addresses()))),
+    der(
+      0xa3,
+      sequence(extension('2.5.29.19', sequence(der(0x01, Buffer.from([0xff])))), extension('2.5.29.17', addresses())),
+    ),
   );
   const certificate = sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), sign(body, privateKey)])));
   return { cert: pem('CERTIFICATE', certificate), key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) };
@@ -39,7 +44,16 @@ function der(tag: number, ...contents: readonly Buffer[]): Buffer {
 
 const sequence = (...contents: readonly Buffer[]) => der(0x30, ...contents);
 const extension = (id: string, value: Buffer) => sequence(objectId(id), der(0x04, value));
-const utcTime = (ms: number) => der(0x17, Buffer.from(new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, '').slice(2)));
+const utcTime = (ms: number) =>
+  der(
+    0x17,
+    Buffer.from(
+      new Date(ms)
+        .toISOString()
+        .replace(/[-:T]|\.\d+/g, '')
+        .slice(2),
+    ),
+  );
 
 function objectId(text: string): Buffer {
   const [first = 0, second = 0, ...others] = text.split('.').map(Number);

@@ -7,7 +7,13 @@ import { type Certificate, makeCertificate } from './certificate.ts';
 export interface FakeLease {
   apiVersion: string;
   kind: string;
-  metadata: { name: string; namespace: string; uid: string; resourceVersion: string; annotations?: Record<string, string> };
+  metadata: {
+    name: string;
+    namespace: string;
+    uid: string;
+    resourceVersion: string;
+    annotations?: Record<string, string>;
+  };
   spec: Record<string, unknown>;
 }
 
@@ -61,7 +67,8 @@ export async function startFakeApi(options: { readonly certificate?: Certificate
   const put = (response: ServerResponse, body: string) => {
     const wanted = JSON.parse(body) as FakeLease;
     if (lease === undefined) return fail(response, 404, 'not found');
-    if (wanted.metadata.resourceVersion !== lease.metadata.resourceVersion) return fail(response, 409, 'the object has been modified');
+    if (wanted.metadata.resourceVersion !== lease.metadata.resourceVersion)
+      return fail(response, 409, 'the object has been modified');
     set(wanted);
     return send(response, 200, lease);
   };
@@ -76,23 +83,31 @@ export async function startFakeApi(options: { readonly certificate?: Certificate
     if (url.searchParams.get('watch') === '1') {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.flushHeaders();
-      if (lease !== undefined && Number(lease.metadata.resourceVersion) > Number(url.searchParams.get('resourceVersion'))) {
+      if (
+        lease !== undefined &&
+        Number(lease.metadata.resourceVersion) > Number(url.searchParams.get('resourceVersion'))
+      ) {
         response.write(`${JSON.stringify({ type: 'MODIFIED', object: lease })}\n`);
       }
       watches.add(response);
       response.on('close', () => watches.delete(response));
       return;
     }
-    return send(response, 200, { metadata: { resourceVersion: String(revision) }, items: lease === undefined ? [] : [lease] });
+    return send(response, 200, {
+      metadata: { resourceVersion: String(revision) },
+      items: lease === undefined ? [] : [lease],
+    });
   };
 
+  const serve = async (incoming: IncomingMessage, response: ServerResponse) => {
+    const body = await readAll(incoming);
+    const { method = '', url: path = '', headers } = incoming;
+    const request = { method, path, authorization: headers.authorization, body };
+    requests.push(request);
+    if (!fault?.(request, response)) answer(request, response);
+  };
   const server = createServer({ cert: certificate.cert, key: certificate.key }, (incoming, response) => {
-    void readAll(incoming).then((body) => {
-      const { method = '', url: path = '', headers } = incoming;
-      const request = { method, path, authorization: headers.authorization, body };
-      requests.push(request);
-      if (!fault?.(request, response)) answer(request, response);
-    });
+    void serve(incoming, response);
   });
   server.on('secureConnection', (socket) => {
     sockets.add(socket);
@@ -122,7 +137,10 @@ export async function startFakeApi(options: { readonly certificate?: Certificate
       fault = next;
     },
     endWatches(lastLine) {
-      for (const watch of watches) watch.end(lastLine === undefined ? undefined : `${lastLine}\n`);
+      for (const watch of watches) {
+        watches.delete(watch);
+        watch.end(lastLine === undefined ? undefined : `${lastLine}\n`);
+      }
     },
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
@@ -133,7 +151,11 @@ export async function startFakeApi(options: { readonly certificate?: Certificate
 }
 
 export function aLease(
-  parts: { readonly annotations?: Record<string, string>; readonly spec?: Record<string, unknown>; readonly revision?: string } = {},
+  parts: {
+    readonly annotations?: Record<string, string>;
+    readonly spec?: Record<string, unknown>;
+    readonly revision?: string;
+  } = {},
 ): FakeLease {
   return {
     apiVersion: 'coordination.k8s.io/v1',

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FakeApi } from './fake-api.ts';
@@ -89,7 +89,18 @@ export async function startSidecar(options: SidecarOptions): Promise<SidecarProc
 }
 
 export function fetchText(
-  { timeoutMs, ...options }: { timeoutMs: number; path: string; method?: string; host?: string; port?: number; socketPath?: string; headers?: Record<string, string> },
+  {
+    timeoutMs,
+    ...options
+  }: {
+    timeoutMs: number;
+    path: string;
+    method?: string;
+    host?: string;
+    port?: number;
+    socketPath?: string;
+    headers?: Record<string, string>;
+  },
   body?: string,
 ): Promise<Answer> {
   return new Promise((fulfil, reject) => {
@@ -106,11 +117,24 @@ export function fetchText(
 }
 
 /** Waits until `check` holds; fails with `what` after `timeoutMs`. */
-export async function eventually(what: string, check: () => boolean | Promise<boolean>, timeoutMs = 8000): Promise<void> {
+export async function eventually(
+  what: string,
+  check: () => boolean | Promise<boolean>,
+  timeoutMs = 8000,
+): Promise<void> {
   const until = performance.now() + timeoutMs;
-  while (!(await Promise.resolve(check()).catch(() => false))) {
+  while (!(await holds(check))) {
     if (performance.now() > until) throw new Error(`Not within ${timeoutMs} ms: ${what}`);
     await new Promise((wake) => setTimeout(wake, 20));
+  }
+}
+
+/** A check that throws does not hold yet. */
+async function holds(check: () => boolean | Promise<boolean>): Promise<boolean> {
+  try {
+    return await check();
+  } catch {
+    return false;
   }
 }
 

@@ -1,6 +1,7 @@
 /** Ends a native cluster and removes all it left: processes, mounts, cgroups, namespaces, links, files. */
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { MAX_NODES } from '../constants.ts';
 import { succeeds } from '../exec.ts';
 import { clusterDir } from '../paths.ts';
 import { step, waitFor } from '../progress.ts';
@@ -8,9 +9,9 @@ import type { OnProgress } from '../types.ts';
 import { processesIn, removeCgroup } from './cgroups.ts';
 import { tasksDir } from './containers.ts';
 import { removeNetwork } from './network.ts';
-import { layoutOf, type NativeParts, nativeParts } from './parts.ts';
-import { allProcesses, mountsBelow } from './proc.ts';
-import { type Program, signalProcess } from './program.ts';
+import { type NativeParts, nativeParts } from './parts.ts';
+import { allProcesses, mountsBelow, signalProcess } from './proc.ts';
+import type { Program } from './program.ts';
 import type { ClusterRecord } from './state.ts';
 import { readCluster, withClusterLock } from './state.ts';
 
@@ -33,15 +34,21 @@ export async function down(
 
 async function end(name: string): Promise<void> {
   const dir = clusterDir(name);
-  const record = await readCluster(name);
-  if (record !== undefined) {
-    const sockets = await shimSockets(record);
-    await endProcesses(nativeParts(record, {}), dir);
-    for (const socket of sockets) await rm(socket, { force: true });
-  }
+  const parts = nativeParts(await whatCanBeThere(name), {});
+  const sockets = await shimSockets(parts);
+  await endProcesses(parts, dir);
+  for (const socket of sockets) await rm(socket, { force: true });
   await unmountBelow(dir);
-  if (record !== undefined) await removeKernelObjects(record);
+  const nodes = parts.nodes.map(({ layout }) => layout);
+  await removeNetwork(parts.layout, nodes);
+  for (const node of nodes) await removeCgroup(node.cgroup);
   await rm(dir, { recursive: true, force: true });
+}
+
+/** More nodes than recorded, and a record that is missing: a harness may have died at any point. */
+async function whatCanBeThere(name: string): Promise<ClusterRecord> {
+  const unknown = { provider: 'native', index: -1, kubernetesVersion: '', fsync: false, bootId: '' } as const;
+  return { ...unknown, ...(await readCluster(name)), name, nodes: MAX_NODES };
 }
 
 /** Kubelets first, or they would start again what is ended; the API server and etcd last. */
@@ -78,8 +85,8 @@ async function strays(dir: string): Promise<readonly number[]> {
 }
 
 /** A shim that was killed leaves its socket in containerd's shared folder; its address stands beside the container. */
-async function shimSockets(record: ClusterRecord): Promise<readonly string[]> {
-  const addresses = nativeParts(record, {}).nodes.map(async ({ layout }) => {
+async function shimSockets(parts: NativeParts): Promise<readonly string[]> {
+  const addresses = parts.nodes.map(async ({ layout }) => {
     const dir = tasksDir(layout);
     const ids = await readdir(dir).catch(() => []);
     return Promise.all(ids.map((id) => readFile(join(dir, id, 'address'), 'utf8').catch(() => '')));
@@ -95,12 +102,4 @@ async function unmountBelow(dir: string): Promise<void> {
   const left = await mounts();
   // A mount may lead to files outside: deleting through it would delete them.
   if (left.length > 0) throw new Error(`Cannot unmount ${left.join(', ')}; ${dir} is kept. Unmount them and repeat.`);
-}
-
-async function removeKernelObjects(record: ClusterRecord): Promise<void> {
-  const parts = nativeParts(record, {});
-  const nodes = parts.nodes.map(({ layout }) => layout);
-  await removeNetwork(layoutOf(record), nodes);
-  for (const node of nodes) await removeCgroup(node.cgroup);
-  await rm(join(parts.layout.dir, 'cluster.json'), { force: true });
 }

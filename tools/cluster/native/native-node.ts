@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { run } from '../exec.ts';
 import { waitFor } from '../progress.ts';
 import type { ClusterNode } from '../types.ts';
@@ -6,7 +7,7 @@ import { removeContainer } from './cri.ts';
 import type { Layout, NodeLayout } from './layout.ts';
 import { cutFromApiServer, healFromApiServer, setNodeLink } from './network.ts';
 import type { NodePrograms } from './node-programs.ts';
-import { signalProcess } from './program.ts';
+import { signalProcess } from './proc.ts';
 
 const EXIT_SECONDS = 10;
 
@@ -66,12 +67,18 @@ async function removeRecord(
   for (const id of ids) await removeContainer(at.node.containerdSocket, id);
 }
 
-/** A process in the Pod's network namespace. A Pod with `hostNetwork` shares its node's: cutting it cuts the node. */
+/** A process in the Pod's own network namespace. */
 async function sandboxPid(node: NodeLayout, podUid: string): Promise<number> {
   const containers = await containersOfPod(node, podUid);
   const running = (kind: Container['kind']): number | undefined =>
     containers.find((container) => container.kind === kind && container.pid !== undefined)?.pid;
   const pid = running('sandbox') ?? running('container');
   if (pid === undefined) throw new Error(`Pod ${podUid} has no running container on ${node.name}.`);
+  const [own, nodes] = await Promise.all([stat(`/proc/${pid}/ns/net`), stat(`/run/netns/${node.netns}`)]);
+  if (own.ino === nodes.ino) {
+    throw new Error(
+      `Pod ${podUid} has hostNetwork: cutting it would cut ${node.name} and its kubelet. Use cutNetwork.`,
+    );
+  }
   return pid;
 }

@@ -39,10 +39,8 @@ function containerdPath(): string {
   return path;
 }
 
-export const layoutOf = (record: ClusterRecord): Layout => clusterLayout({ ...record, dir: clusterDir(record.name) });
-
 export function nativeParts(record: ClusterRecord, binaries: Binaries): NativeParts {
-  const layout = layoutOf(record);
+  const layout = clusterLayout({ ...record, dir: clusterDir(record.name) });
   const path = (name: string): string => binaries[name] ?? join('/nonexistent', name);
   const plane = controlPlane(
     layout,

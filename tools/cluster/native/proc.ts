@@ -1,4 +1,4 @@
-/** What /proc says, as values. The parsers are pure. */
+/** What /proc says, as values, and signals. The parsers are pure. */
 import { readdir, readFile } from 'node:fs/promises';
 
 export interface ProcessStat {
@@ -49,4 +49,13 @@ export async function allProcesses(): Promise<readonly { readonly pid: number; r
     }),
   );
   return found.filter(({ argv }) => argv.length > 0);
+}
+
+/** Sends a signal; a process that is gone meanwhile is fine. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }

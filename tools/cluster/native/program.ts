@@ -8,7 +8,7 @@ import { waitFor } from '../progress.ts';
 import type { Component } from '../types.ts';
 import type { CommandLine } from './flags.ts';
 import type { Layout } from './layout.ts';
-import { allProcesses, bootId, type ProcessStat, processStat } from './proc.ts';
+import { allProcesses, bootId, type ProcessStat, processStat, signalProcess } from './proc.ts';
 
 const STOP_SECONDS = 15;
 const KILL_SECONDS = 10;
@@ -191,14 +191,5 @@ export class Program implements Component {
       timeoutSeconds,
       everyMilliseconds: 20,
     });
-  }
-}
-
-/** Sends a signal; a process that is gone meanwhile is fine. */
-export function signalProcess(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

@@ -1,0 +1,217 @@
+/**
+ * A lock's Lease against the operator: each grant by the rule of the token, nothing changed under a holder.
+ *
+ * Report behind it: kubernetes/kubernetes#47671 (the holder's written duration counts).
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  aLease,
+  creating,
+  granted,
+  microTime,
+  openLeaseWorld,
+  released,
+  renewed,
+  replacing,
+  toHolder,
+  toSibling,
+  withAnnotations,
+  withMetadata,
+  withSpec,
+} from './leases.ts';
+import { type Attack, type Attempt, outcome, type World } from './world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await openLeaseWorld();
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+const attacks: readonly Attack[] = [
+  {
+    name: 'the operator creates a Lease that is held already (the canary)',
+    as: 'operator',
+    send: creating((at) => toSibling(aLease('canary'), at)),
+    refused: /Lease kilit\.canary must be created free, not held by "sibling_/,
+  },
+  {
+    name: 'the operator creates a Lease with a token',
+    as: 'operator',
+    send: creating(() => withAnnotations(aLease('other'), { 'kilit.dev/fencing-token': '7' })),
+    refused: /the fencing token must be 0 at creation, got "7"/,
+  },
+  {
+    name: 'the operator creates a Lease with the label of another lock',
+    as: 'operator',
+    send: creating(() => withMetadata(aLease('other'), { labels: { 'kilit.dev/lock': 'billing' } })),
+    refused: /label kilit\.dev\/lock must be "other", got "billing"/,
+  },
+  ...[
+    { what: 'one less', by: -1n },
+    { what: 'one more', by: 1n },
+  ].map(({ what, by }) => ({
+    name: `the operator grants with a token of ${what} than the rule says`,
+    as: 'operator' as const,
+    send: replacing('kilit.spare', (lease, at) => {
+      const grant = toSibling(lease, at);
+      const token = BigInt(grant.metadata.annotations['kilit.dev/fencing-token'] ?? '') + by;
+      return withAnnotations(grant, { 'kilit.dev/fencing-token': String(token) });
+    }),
+    refused:
+      /the fencing token must be \d+ for this grant, got "\d+"; it is max\(resourceVersion \+ base, former token \+ 1\)/,
+  })),
+  {
+    name: 'the operator grants with the token of the grant before',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease, at) =>
+      withAnnotations(toSibling(lease, at), {
+        'kilit.dev/fencing-token': lease.metadata.annotations['kilit.dev/fencing-token'] ?? '',
+      }),
+    ),
+    refused: /the fencing token must be \d+ for this grant/,
+  },
+  {
+    name: 'the operator writes a token with leading zeros',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease, at) => {
+      const grant = toSibling(lease, at);
+      return withAnnotations(grant, {
+        'kilit.dev/fencing-token': `00${grant.metadata.annotations['kilit.dev/fencing-token']}`,
+      });
+    }),
+    refused: /the fencing token must be \d+ for this grant, got "00\d+"/,
+  },
+  {
+    name: 'the operator changes the token without a grant',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease) => withAnnotations(lease, { 'kilit.dev/fencing-token': '999999999' })),
+    refused: /the fencing token must be \d+ as long as nothing is granted, got "999999999"/,
+  },
+  {
+    name: 'the operator removes the token while freeing',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease) => withMetadata(released(lease), { annotations: {} })),
+    refused: /as long as nothing is granted, got ""/,
+  },
+  {
+    name: 'the operator grants with a renewTime that counts as confirmed',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease, at) =>
+      withSpec(toSibling(lease, at), { renewTime: microTime(new Date(0)) }),
+    ),
+    refused: /a grant must set a new acquireTime and renewTime equal to it/,
+  },
+  {
+    name: 'the operator grants under the acquireTime of the grant before',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease, at) =>
+      withSpec(toSibling(lease, at), { acquireTime: lease.spec.acquireTime, renewTime: lease.spec.acquireTime }),
+    ),
+    refused: /a grant must set a new acquireTime/,
+  },
+  {
+    name: 'the operator grants for 68 years',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease, at) =>
+      withSpec(toSibling(lease, at), { leaseDurationSeconds: 2_147_483_647 }),
+    ),
+    refused: /leaseDurationSeconds of a grant must be from 5 to 3600, got 2147483647/,
+  },
+  {
+    name: 'the operator grants without a duration',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease, at) => withSpec(toSibling(lease, at), { leaseDurationSeconds: undefined })),
+    refused: /leaseDurationSeconds of a grant must be from 5 to 3600, got 0/,
+  },
+  {
+    name: 'the operator grants without saying how long the grace period is',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease, at) =>
+      withAnnotations(toSibling(lease, at), { 'kilit.dev/grace-seconds': '30s' }),
+    ),
+    refused: /a grant must state its terms; not a decimal number of seconds: kilit\.dev\/grace-seconds/,
+  },
+  {
+    name: 'the operator grants to something that is no Pod',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease, { base }) => granted(lease, { name: 'host', uid: 'none' }, base)),
+    refused: /holderIdentity "host_none" is not <pod name>_<pod uid>/,
+  },
+  {
+    name: 'the operator renews for a holder',
+    as: 'operator',
+    send: replacing('kilit.billing', renewed),
+    refused: /the operator may not renew it or change the terms of its grant/,
+  },
+  {
+    name: "the operator changes a holder's terms",
+    as: 'operator',
+    send: replacing('kilit.billing', (lease) => withSpec(lease, { leaseDurationSeconds: 3600 })),
+    refused: /the operator may not renew it or change the terms of its grant/,
+  },
+];
+
+const legitimate: readonly Attempt[] = [
+  { name: 'the operator creates', as: 'operator', send: creating(() => aLease('other')) },
+  {
+    name: 'the operator grants a free lock',
+    as: 'operator',
+    send: replacing('kilit.spare', toSibling),
+  },
+  {
+    name: 'the operator passes a held lock on',
+    as: 'operator',
+    send: replacing('kilit.billing', toSibling),
+  },
+  {
+    name: 'the operator grants the same Pod again, with a new token',
+    as: 'operator',
+    send: replacing('kilit.billing', toHolder),
+  },
+  {
+    name: 'the operator breaks the lock',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease, { base }) =>
+      withSpec(granted(lease, { name: 'x', uid: 'y' }, base), {
+        holderIdentity: 'break-00000000-0000-0000-0000-000000000000',
+      }),
+    ),
+  },
+  { name: 'the operator frees', as: 'operator', send: replacing('kilit.billing', released) },
+  {
+    name: 'the operator adopts the Lease of a former lock, held as it is',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease) =>
+      withMetadata(lease, {
+        ownerReferences: [
+          {
+            apiVersion: 'kilit.dev/v1alpha1',
+            kind: 'DistributedLock',
+            name: 'billing',
+            uid: '00000000-0000-0000-0000-000000000000',
+          },
+        ],
+      }),
+    ),
+  },
+];
+
+describe('the operator and a lock’s Lease', () => {
+  test.each(attacks)('refuses: $name', async ({ refused, ...attempt }) => {
+    expect(await outcome(world, attempt)).toMatch(refused);
+  });
+
+  test.each(legitimate)('allows: $name', async (attempt) => {
+    expect(await outcome(world, attempt)).toBe('allowed');
+  });
+  test('never lets a coordinated election choose the holder', async () => {
+    const change = replacing('kilit.spare', (lease) =>
+      withSpec(lease, { strategy: 'OldestEmulationVersion', preferredHolder: 'me' }),
+    );
+    const answer = await change(world, world.who.operator);
+    // Where the gate is off the API server drops both fields; where it is on the policy refuses them.
+    if (answer.status === 200) expect(answer.body.spec).not.toHaveProperty('strategy');
+    else
+      expect(answer.body.message).toMatch(/spec\.strategy and spec\.preferredHolder would let a coordinated election/);
+  });
+});

@@ -1,0 +1,21 @@
+/** How the chart is installed for tests, so that a test that removes it can put it back as it was. */
+
+export const OPERATOR_NAMESPACE = 'kilit-system';
+/** Release name, and so the name of the operator's ServiceAccount. */
+export const RELEASE = 'kilit';
+
+export interface InstallOptions {
+  /** Operators to run; without any the policies work all the same. */
+  readonly replicas: number;
+}
+
+/** Arguments of helm that install or upgrade the release and wait for it. */
+export const installArgs = ({ replicas }: InstallOptions): readonly string[] => [
+  ...`upgrade --install ${RELEASE} charts/kilit --namespace ${OPERATOR_NAMESPACE} --create-namespace`.split(' '),
+  '--set',
+  `image.tag=dev,replicas=${replicas}`,
+  // A test may have changed an object under its own name, and may have died before it put that back.
+  '--force-conflicts',
+  '--wait',
+  '--timeout=3m',
+];
