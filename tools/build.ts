@@ -1,5 +1,5 @@
 /**
- * `npm run build`: bundles the three programs into `dist/`: operator.js, sidecar.js, kilit.js.
+ * `npm run build`: bundles the programs into `dist/`: operator.js and sidecar.js.
  *
  * Each is one file that Node runs without `node_modules`; an entry that does not exist yet is skipped, and said.
  */
@@ -15,7 +15,6 @@ const root = join(import.meta.dirname, '..');
 const ENTRIES: Readonly<Record<string, string>> = {
   operator: 'src/operator/main.ts',
   sidecar: 'src/sidecar/main.ts',
-  kilit: 'src/cli/main.ts',
 };
 
 /** Dependencies in CommonJS call `require` for Node's own modules; an ES module has none unless it makes one. */

@@ -27,7 +27,8 @@ export interface PassResult {
  * One pass over a lock: observe → decide → apply.
  *
  * An action that fails does not keep the others of the pass from being tried: they are writes to different objects, and
- * none rests on another's success. The last error is shown in the lock's condition `Ready` until a pass goes well.
+ * none rests on another's success. But places are given in order only: while one Pod's is refused because the scheduler
+ * or the kubelet wrote it meanwhile, nobody behind it gets one, or later Pods would overtake it. The last error is shown in the lock's condition `Ready` until a pass goes well.
  */
 export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: AbortSignal) => Promise<PassResult> {
   const failures = new Map<LockKey, string>();
@@ -40,8 +41,10 @@ export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: Ab
     const { actions, recheckAt } = decide(observed, now());
     let result: PassResult['result'] = 'ok';
     let failure: string | undefined;
+    let placesOpen = true;
     for (const action of actions) {
       if (signal.aborted) break;
+      if (action.kind === 'JoinQueue' && !placesOpen) continue;
       try {
         await deps.write(action);
         deps.log.info({ lock: key, reconcileId, ...describe(action) }, DONE[action.kind]);
@@ -49,6 +52,7 @@ export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: Ab
       } catch (err) {
         if (isConflict(err) || isNotFound(err) || isNamespaceTerminating(err)) {
           if (result === 'ok') result = 'conflict';
+          if (action.kind === 'JoinQueue') placesOpen = false;
           deps.log.debug({ lock: key, reconcileId, action: action.kind, err }, 'Object has changed; deciding anew');
         } else {
           result = 'error';

@@ -128,8 +128,10 @@ it('killed before and after each of its writes, it gives the same Pods the lock 
   // Numbers differ, since every write of the cluster counts; what they say is the same.
   expect(BigInt(crashed.token ?? '0')).toBe(crashed.tokens.at(-1));
   expect({ ...crashed, tokens: [], token: '' }).toEqual({ ...undisturbed, tokens: [], token: '' });
-  // Every grant, every mark and every freeing was among the writes that were killed around.
-  for (const kind of ['/leases/', '/pods/', '/status']) {
-    expect(writes.filter((write) => write.includes(kind)).length).toBeGreaterThanOrEqual(PODS.length);
-  }
+  // Every grant and every mark was among the writes that were killed around. Of the status only what it came to in the
+  // end: each operator made one write at the most, and the next one found the state ahead of it.
+  const written = (kind: string) => writes.filter((write) => write.includes(kind)).length;
+  expect(written('/leases/')).toBeGreaterThanOrEqual(PODS.length);
+  expect(written('/pods/')).toBeGreaterThanOrEqual(PODS.length);
+  expect(written('/status')).toBeGreaterThanOrEqual(1);
 }, 1_500_000);

@@ -23,6 +23,9 @@ export const installArgs = ({ replicas }: InstallOptions): readonly string[] => 
   ...`upgrade --install ${RELEASE} charts/kilit --namespace ${OPERATOR_NAMESPACE} --create-namespace`.split(' '),
   '--set',
   `image.tag=dev,replicas=${replicas}`,
+  // The tag stays the same: a new build must show in the Deployment, or old operators would be tested.
+  '--set',
+  `podAnnotations.build=b${buildHash()}`,
   // A test may have changed an object under its own name, and may have died before it put that back.
   '--force-conflicts',
   '--wait',
