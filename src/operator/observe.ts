@@ -40,14 +40,17 @@ export class Observer {
     });
     caches.locks.onChange(({ entry, previous }) => {
       const lock = (entry ?? previous)?.view;
-      if (lock !== undefined) changed(lockKey(lock.namespace, lock.name));
+      if (lock === undefined) return;
+      const key = lockKey(lock.namespace, lock.name);
+      if (entry === undefined) this.#leaseGoneAt.delete(key);
+      changed(key);
     });
     caches.leases.onChange(({ entry, previous }) => {
       const lease = (entry ?? previous)?.view;
       if (lease === undefined) return;
       const key = lockKey(lease.namespace, lease.name.slice(leaseName('').length));
-      if (entry === undefined) this.#leaseGoneAt.set(key, instant());
-      else this.#leaseGoneAt.delete(key);
+      if (entry !== undefined) this.#leaseGoneAt.delete(key);
+      else if (this.#lockOf(key) !== undefined) this.#leaseGoneAt.set(key, instant());
       changed(key);
     });
     for (const cache of [caches.roles, caches.roleBindings]) {
@@ -76,7 +79,7 @@ export class Observer {
 
   observe(key: LockKey, context: { readonly gate: GrantGate; readonly failure: string | undefined }): Observed {
     const [namespace = '', name = ''] = key.split('/');
-    const lock = this.#caches.locks.get(namespace, name)?.view;
+    const lock = this.#lockOf(key);
     const pods = this.#pods.get(key);
     return {
       lock,
@@ -88,6 +91,11 @@ export class Observer {
       nodes: this.#nodes,
       ...context,
     };
+  }
+
+  #lockOf(key: LockKey): LockView | undefined {
+    const [namespace = '', name = ''] = key.split('/');
+    return this.#caches.locks.get(namespace, name)?.view;
   }
 
   #roles(lock: LockView): Observed['roles'] {

@@ -61,8 +61,8 @@ export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: Ab
         }
       }
     }
-    if (failure !== undefined) failures.set(key, failure);
-    else if (result === 'ok') failures.delete(key);
+    if (failure !== undefined && observed.lock !== undefined) failures.set(key, failure);
+    else if (result === 'ok' || observed.lock === undefined) failures.delete(key);
     return { result, recheckAt };
   };
 }

@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { type Change, type RawObject, WatchedCache, withQuery } from '../../src/kube/cache.ts';
+
+type Thing = RawObject & { readonly text: string };
+
+const thing = (name: string, uid: string, revision: number, text = ''): Thing => ({
+  metadata: { namespace: 'shop', name, uid, resourceVersion: String(revision) },
+  text,
+});
+
+/** A cache with a record of what it told: `+` new, `~` changed, `-` gone. */
+function recorded() {
+  const cache = new WatchedCache<Thing, string>({
+    path: '/things',
+    view: (raw, previous) => `${raw.text}${previous === undefined ? '' : ` after ${previous}`}`,
+  });
+  const told: string[] = [];
+  cache.onChange(({ entry, previous }: Change<Thing, string>) => {
+    const sign = entry === undefined ? '-' : previous === undefined ? '+' : '~';
+    told.push(`${sign}${(entry ?? previous)?.raw.metadata.uid} ${(entry ?? previous)?.view}`);
+  });
+  return { cache, told };
+}
+
+describe('a watched cache', () => {
+  it('tells what is new, changed and gone, with the former view', () => {
+    const { cache, told } = recorded();
+    cache.put(thing('a', 'u1', 5, 'one'));
+    cache.put(thing('a', 'u1', 6, 'two'));
+    cache.remove(thing('a', 'u1', 7, 'last'));
+    expect(told).toEqual(['+u1 one', '~u1 two after one', '-u1 last after two after one']);
+    expect(cache.size).toBe(0);
+  });
+
+  it('never goes back to an older revision, and compares revisions as numbers', () => {
+    const { cache, told } = recorded();
+    cache.put(thing('a', 'u1', 10, 'ten'));
+    cache.put(thing('a', 'u1', 9, 'nine'));
+    cache.put(thing('a', 'u1', 10, 'again'));
+    expect(told).toEqual(['+u1 ten']);
+  });
+
+  it('does not bring back what is gone when the reply to a write comes late', () => {
+    const { cache, told } = recorded();
+    cache.put(thing('a', 'u1', 5));
+    cache.remove(thing('a', 'u1', 7));
+    cache.put(thing('a', 'u1', 6));
+    expect(cache.get('shop', 'a')).toBeUndefined();
+    expect(told).toHaveLength(2);
+  });
+
+  it('takes an object of the same name and another UID for another object', () => {
+    const { cache, told } = recorded();
+    cache.put(thing('a', 'u1', 5, 'first'));
+    cache.put(thing('a', 'u2', 8, 'second'));
+    cache.remove(thing('a', 'u1', 6));
+    expect(told).toEqual(['+u1 first', '-u1 first', '+u2 second']);
+    expect(cache.get('shop', 'a')?.view).toBe('second');
+  });
+
+  it('keeps the newer state it has when the deletion tells an older one', () => {
+    const { cache, told } = recorded();
+    cache.put(thing('a', 'u1', 9, 'newest'));
+    cache.remove(thing('a', 'u1', 5, 'old'));
+    expect(told.at(-1)).toBe('-u1 newest');
+  });
+});
+
+describe('withQuery', () => {
+  it('leaves out what is undefined and encodes the rest', () => {
+    expect(withQuery('/x', { a: undefined })).toBe('/x');
+    expect(withQuery('/x', { labelSelector: 'a=b,c', fieldSelector: undefined })).toBe('/x?labelSelector=a%3Db%2Cc');
+  });
+});
