@@ -126,7 +126,8 @@ test('the histories reach every state', () => {
     fc.property(histories, (history) => {
       for (const { after } of play(history)) reached.add(after.kind);
     }),
-    { numRuns: 2000 },
+    // Fixed: that random histories miss a rare state now and then would say nothing about the code.
+    { numRuns: 10_000, seed: 1 },
   );
   expect([...reached].toSorted()).toEqual([
     'confirming',
