@@ -61,10 +61,8 @@ export const HeldReason = {
 } as const;
 export type HeldReason = (typeof HeldReason)[keyof typeof HeldReason];
 
-/** Why a grant ended, as the operator saw it. */
+/** Why the operator ended a grant. The commonest end is none of these: the holder's sidecar releases it by itself. */
 export const EndReason = {
-  /** The holder's sidecar released it: its programs are dead. */
-  Released: 'Released',
   /** The kubelet reported every container of the holder as ended. */
   ConfirmedDeath: 'ConfirmedDeath',
   /** The holder did not renew for the lease duration and the takeover delay. */

@@ -92,6 +92,7 @@ export function leaseView(lease: RawLease, now: Instant, previous: LeaseView | u
 export const DEFAULT_LEASE_DURATION_SECONDS = 15;
 export const DEFAULT_TAKEOVER_DELAY_SECONDS = 5;
 const DEFAULT_GRACE_SECONDS = 30;
+const LONGEST_SECONDS = 999_999_999;
 
 function seconds(text: string | undefined, fallback: number): number {
   return text !== undefined && /^[0-9]{1,9}$/.test(text) ? Number(text) : fallback;
@@ -111,7 +112,8 @@ export function grantTerms(
   return {
     leaseDurationSeconds: spec.leaseDurationSeconds,
     takeoverDelaySeconds: Math.max(spec.takeoverDelaySeconds, SECONDS_PER_KILL * pod.containers + 1),
-    gracePeriodSeconds: pod.graceSeconds,
+    // The API server knows no longest grace period; a Pod with an absurd one must not make its grant unwritable.
+    gracePeriodSeconds: Math.min(pod.graceSeconds, LONGEST_SECONDS),
   };
 }
 

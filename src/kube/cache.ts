@@ -59,7 +59,8 @@ interface CacheLog {
 export class WatchedCache<Raw extends RawObject, View> {
   readonly #options: CacheOptions<Raw, View>;
   readonly #entries = new Map<string, Entry<Raw, View>>();
-  readonly #goneUids = new Set<string>();
+  /** UID → the revision at which it was seen to be gone, or to have left the selection. */
+  readonly #gone = new Map<string, bigint>();
   readonly #listeners: ((change: Change<Raw, View>) => void)[] = [];
   #synced = false;
 
@@ -92,7 +93,9 @@ export class WatchedCache<Raw extends RawObject, View> {
   put(raw: Raw): void {
     const key = keyOf(raw);
     const present = this.#entries.get(key);
-    if (this.#goneUids.has(raw.metadata.uid)) return;
+    const goneAt = this.#gone.get(raw.metadata.uid);
+    if (goneAt !== undefined && revisionOf(raw) <= goneAt) return;
+    this.#gone.delete(raw.metadata.uid);
     if (present?.raw.metadata.uid === raw.metadata.uid && !isNewer(raw, present.raw)) return;
     const previous = present?.raw.metadata.uid === raw.metadata.uid ? present : undefined;
     if (present !== undefined && previous === undefined) this.remove(present.raw);
@@ -105,7 +108,7 @@ export class WatchedCache<Raw extends RawObject, View> {
   remove(raw: Raw): void {
     const key = keyOf(raw);
     const present = this.#entries.get(key);
-    this.#rememberGone(raw.metadata.uid);
+    this.#rememberGone(raw.metadata.uid, revisionOf(raw));
     if (present?.raw.metadata.uid !== raw.metadata.uid) return;
     this.#entries.delete(key);
     const last = isNewer(raw, present.raw) ? { raw, view: this.#options.view(raw, present.view) } : present;
@@ -121,48 +124,62 @@ export class WatchedCache<Raw extends RawObject, View> {
         verb: 'GET',
         path: withQuery(path, { labelSelector, fieldSelector }),
         signal,
+        timeoutMs: LIST_TIMEOUT_MS,
       });
       retryMs = FIRST_RETRY_MS;
-      this.#takeList(answer.items as unknown as readonly Raw[]);
+      this.takeList(answer.items as unknown as readonly Raw[], answer.metadata?.resourceVersion);
       return answer;
     };
     const watch = new ListWatch(path, new Watch(deps.config), list, false, labelSelector, fieldSelector);
-    watch.on('change', (object) => {
-      retryMs = FIRST_RETRY_MS;
-      this.put(object as unknown as Raw);
-    });
+    for (const verb of ['add', 'update'] as const) {
+      watch.on(verb, (object) => {
+        retryMs = FIRST_RETRY_MS;
+        this.put(object as unknown as Raw);
+      });
+    }
     watch.on('delete', (object) => this.remove(object as unknown as Raw));
-    watch.on('error', (err) => {
+    const start = async (): Promise<void> => {
+      try {
+        await watch.start();
+      } catch (err) {
+        restart(err);
+      }
+    };
+    const restart = (err: unknown): void => {
       if (signal.aborted) return;
       deps.log.warn({ err, path, retrySeconds: retryMs / 1000 }, 'Watch failed; trying again');
-      setTimeout(() => void watch.start(), retryMs).unref();
+      setTimeout(() => void start(), retryMs).unref();
       retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
-    });
+    };
+    watch.on('error', restart);
     signal.addEventListener('abort', () => void watch.stop(), { once: true });
     await new Promise<void>((resolve, reject) => {
       this.#onSynced = resolve;
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-      void watch.start();
+      void start();
     });
   }
 
   #onSynced: () => void = () => {};
 
-  #takeList(items: readonly Raw[]): void {
+  /** Takes in a list: what it lacks is gone, unless this process has a newer state of it by the reply to a write. */
+  takeList(items: readonly Raw[], listRevision: string | undefined): void {
     const listed = new Map(items.map((raw) => [keyOf(raw), raw]));
     for (const [key, { raw }] of this.#entries) {
-      if (listed.get(key)?.metadata.uid !== raw.metadata.uid) this.remove(raw);
+      const isListed = listed.get(key)?.metadata.uid === raw.metadata.uid;
+      const isNewerThanList = listRevision !== undefined && revisionOf(raw) > BigInt(listRevision);
+      if (!isListed && !isNewerThanList) this.remove(raw);
     }
     for (const raw of items) this.put(raw);
     this.#synced = true;
     this.#onSynced();
   }
 
-  #rememberGone(uid: string): void {
-    this.#goneUids.add(uid);
-    for (const oldest of this.#goneUids) {
-      if (this.#goneUids.size <= GONE_REMEMBERED) break;
-      this.#goneUids.delete(oldest);
+  #rememberGone(uid: string, revision: bigint): void {
+    this.#gone.set(uid, revision);
+    for (const oldest of this.#gone.keys()) {
+      if (this.#gone.size <= GONE_REMEMBERED) break;
+      this.#gone.delete(oldest);
     }
   }
 
@@ -172,14 +189,16 @@ export class WatchedCache<Raw extends RawObject, View> {
 }
 
 const GONE_REMEMBERED = 10_000;
+/** A list of many thousand objects on a slow API server takes longer than any other request. */
+const LIST_TIMEOUT_MS = 60_000;
 const FIRST_RETRY_MS = 250;
 const LONGEST_RETRY_MS = 5_000;
 
 const keyOf = (raw: RawObject): string => `${raw.metadata.namespace ?? ''}/${raw.metadata.name}`;
 
 /** Revisions of one kind are comparable integers (KEP-5504). */
-const isNewer = (a: RawObject, b: RawObject): boolean =>
-  BigInt(a.metadata.resourceVersion) > BigInt(b.metadata.resourceVersion);
+const revisionOf = (raw: RawObject): bigint => BigInt(raw.metadata.resourceVersion);
+const isNewer = (a: RawObject, b: RawObject): boolean => revisionOf(a) > revisionOf(b);
 
 export function withQuery(path: string, query: Readonly<Record<string, string | undefined>>): string {
   const params = new URLSearchParams();

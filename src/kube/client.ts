@@ -10,6 +10,8 @@ export interface KubeRequest {
   readonly path: string;
   readonly body?: unknown;
   readonly signal?: AbortSignal;
+  /** @default 10_000 */
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -72,7 +74,7 @@ async function send(config: KubeConfig, agent: Agent, request: KubeRequest): Pro
   const server = config.getCurrentCluster()?.server;
   if (server === undefined) throw new Error('the kubeconfig has no current cluster');
   const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
-  const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  const timeout = AbortSignal.timeout(request.timeoutMs ?? REQUEST_TIMEOUT_MS);
   return await new Promise<Answer>((resolve, reject) => {
     const req = httpsRequest(
       new URL(request.path, server),

@@ -10,12 +10,18 @@ import { type RawObject, type WatchDeps, WatchedCache } from '../kube/cache.ts';
 import { collectionPath } from '../kube/paths.ts';
 import { instant } from './clock.ts';
 
+interface OwnedMetadata {
+  readonly namespace: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly ownerReferences?: readonly { readonly uid: string }[];
+}
+
 export type RawRole = RawObject & {
-  readonly metadata: { readonly namespace: string; readonly ownerReferences?: readonly { readonly uid: string }[] };
+  readonly metadata: OwnedMetadata;
   readonly rules?: unknown;
 };
 export type RawRoleBinding = RawObject & {
-  readonly metadata: { readonly namespace: string; readonly ownerReferences?: readonly { readonly uid: string }[] };
+  readonly metadata: OwnedMetadata;
   readonly subjects?: unknown;
 };
 type RawNamespace = RawObject & { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } };

@@ -63,12 +63,12 @@ export function createCanary(deps: {
 }): Canary {
   let lastEnforced: number | undefined;
   let lastResult: CanaryResult = 'unknown';
+  let toldOpen = false;
 
   const isOpen = () =>
     lastResult !== 'notEnforced' && lastEnforced !== undefined && instant() - lastEnforced < TRUST_MS;
 
   async function check(signal: AbortSignal): Promise<void> {
-    const wasOpen = isOpen();
     const result = await checkPolicy(deps.client, deps.namespace, signal);
     if (result === 'enforced') lastEnforced = instant();
     lastResult = result;
@@ -76,7 +76,9 @@ export function createCanary(deps: {
     if (result === 'notEnforced') {
       deps.log.error({ policy: 'kilit-lease' }, 'Lease policy is not enforced; granting nothing');
     }
-    if (wasOpen !== isOpen()) deps.gateChanged();
+    if (toldOpen === isOpen()) return;
+    toldOpen = !toldOpen;
+    deps.gateChanged();
   }
 
   return {

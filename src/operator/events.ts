@@ -72,7 +72,6 @@ export function eventsOf(action: Action): readonly Told[] {
 }
 
 const END_TEXT: Readonly<Record<EndReason, string>> = {
-  [EndReason.Released]: 'released it',
   [EndReason.ConfirmedDeath]: 'its programs have ended',
   [EndReason.Expired]: 'did not renew in time',
   [EndReason.NotConfirmed]: 'did not confirm the grant in time; no program was started',
@@ -83,7 +82,7 @@ function endEvents(
   lock: LockView,
   ended: { readonly holder: { readonly name: string }; readonly reason: EndReason },
 ): Told[] {
-  const normal = ended.reason === EndReason.ConfirmedDeath || ended.reason === EndReason.Released;
+  const normal = ended.reason === EndReason.ConfirmedDeath;
   return [
     onLock(
       lock,

@@ -1,4 +1,4 @@
-import { leaseName } from '../api/names.ts';
+import { LOCK_LABEL, leaseName } from '../api/names.ts';
 import { sameJson } from '../core/json.ts';
 import type { Instant } from '../core/lease.ts';
 import type { LockView } from '../core/lock.ts';
@@ -43,7 +43,10 @@ export class Observer {
       if (lock === undefined) return;
       const key = lockKey(lock.namespace, lock.name);
       if (entry === undefined) this.#leaseGoneAt.delete(key);
-      changed(key);
+      // A pass that wrote is followed by another in any case. Were its own status to wake it, one that fails would never rest.
+      const { status: _, resourceVersion: __, ...wish } = entry?.view ?? lock;
+      const { status: ___, resourceVersion: ____, ...formerWish } = previous?.view ?? lock;
+      if (entry === undefined || previous === undefined || !sameJson(wish, formerWish)) changed(key);
     });
     caches.leases.onChange(({ entry, previous }) => {
       const lease = (entry ?? previous)?.view;
@@ -103,7 +106,8 @@ export class Observer {
     const present = this.#caches.roles.get(lock.namespace, name)?.raw;
     const binding = this.#caches.roleBindings.get(lock.namespace, name)?.raw;
     const ownedBy = (raw: typeof present) =>
-      raw?.metadata.ownerReferences?.some(({ uid }) => uid === lock.uid) ?? false;
+      raw?.metadata.labels?.[LOCK_LABEL] === lock.name &&
+      (raw.metadata.ownerReferences?.some(({ uid }) => uid === lock.uid) ?? false);
     return {
       role: ownedBy(present) && sameJson(present?.rules, role(lock).rules),
       roleBinding: ownedBy(binding) && sameJson(binding?.subjects, roleBinding(lock).subjects),
@@ -123,7 +127,8 @@ export class Observer {
     const pods = this.#pods.get(key);
     pods?.delete(pod.uid);
     if (pods?.size === 0) this.#pods.delete(key);
-    this.#tombstones.set(pod.uid, pod);
+    // Its deletion may have been missed, with a last state in which it still ran: it is ending in any case.
+    this.#tombstones.set(pod.uid, { ...pod, deleting: true });
     for (const oldest of this.#tombstones.keys()) {
       if (this.#tombstones.size <= TOMBSTONES) break;
       this.#tombstones.delete(oldest);

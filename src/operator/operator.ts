@@ -1,4 +1,4 @@
-import { ReadyReason } from '../api/reasons.ts';
+import { EndReason, ReadyReason } from '../api/reasons.ts';
 import type { Action } from '../core/actions.ts';
 import type { GrantGate } from '../core/observed.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -78,10 +78,11 @@ export async function runOperator(deps: OperatorDeps, signal: AbortSignal): Prom
   try {
     await runCaches(caches, { config: deps.kubeConfig, client, log }, signal);
     log.info({ locks: caches.locks.size, pods: caches.pods.size }, 'Filled caches');
+    // In every replica, so that a new leader need not wait for it, and the metric says the same everywhere.
+    await canary.start(signal);
     const write = (deps.createWriter ?? createWriter)({ client, caches });
     while (!signal.aborted) {
       const outcome = await elector.run(signal, async (leading) => {
-        await canary.start(leading.signal);
         queue = startQueue({ ...deps, observer, gate, write }, leading.signal);
         for (const key of observer.keys()) queue.add(key);
         await queue.stopped;
@@ -117,17 +118,21 @@ function startQueue(
   });
   const process = async (key: LockKey): Promise<void> => {
     const end = metrics.passSeconds.startTimer();
-    const { result, recheckAt } = await reconcile(key, signal);
+    const { result, recheckAt, wrote } = await reconcile(key, signal);
     end();
     metrics.passes.inc({ result });
     if (recheckAt !== undefined) queue.addAfter(key, Math.max(0, (recheckAt - instant()) / 1000));
     if (result !== 'ok') throw new Error(result);
+    if (wrote) queue.add(key);
   };
   const queue = createWorkqueue({ process, concurrency: deps.config.workers }, signal);
   return queue;
 }
 
 function countAction(metrics: Metrics, action: Action): void {
+  if (action.kind === 'DeleteLease' && action.lease.holder !== undefined) {
+    metrics.ends.inc({ reason: EndReason.LockDeleted });
+  }
   if (action.kind === 'Grant') metrics.grants.inc();
   if ((action.kind === 'Grant' || action.kind === 'Free') && action.ended !== undefined) {
     metrics.ends.inc({ reason: action.ended.reason });

@@ -21,6 +21,8 @@ export interface ReconcileDeps {
 export interface PassResult {
   readonly result: 'ok' | 'conflict' | 'error';
   readonly recheckAt: Instant | undefined;
+  /** Whether anything was written, so that there may be more to do. */
+  readonly wrote: boolean;
 }
 
 /**
@@ -41,18 +43,23 @@ export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: Ab
     const { actions, recheckAt } = decide(observed, now());
     let result: PassResult['result'] = 'ok';
     let failure: string | undefined;
-    let placesOpen = true;
+    let wrote = false;
+    let places = MOST_PLACES;
     for (const action of actions) {
       if (signal.aborted) break;
-      if (action.kind === 'JoinQueue' && !placesOpen) continue;
+      if (action.kind === 'JoinQueue') {
+        if (places === 0) continue;
+        places -= 1;
+      }
       try {
         await deps.write(action);
+        wrote = true;
         deps.log.info({ lock: key, reconcileId, ...describe(action) }, DONE[action.kind]);
         deps.done(action);
       } catch (err) {
         if (isConflict(err) || isNotFound(err) || isNamespaceTerminating(err)) {
           if (result === 'ok') result = 'conflict';
-          if (action.kind === 'JoinQueue') placesOpen = false;
+          if (action.kind === 'JoinQueue' && isConflict(err)) places = 0;
           deps.log.debug({ lock: key, reconcileId, action: action.kind, err }, 'Object has changed; deciding anew');
         } else {
           result = 'error';
@@ -63,9 +70,12 @@ export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: Ab
     }
     if (failure !== undefined && observed.lock !== undefined) failures.set(key, failure);
     else if (result === 'ok' || observed.lock === undefined) failures.delete(key);
-    return { result, recheckAt };
+    return { result, recheckAt, wrote };
   };
 }
+
+/** Places given in one pass: while it lasts nobody can be granted this lock. The next pass gives more. */
+const MOST_PLACES = 20;
 
 const DONE: Readonly<Record<Action['kind'], string>> = {
   AddFinalizer: 'Added finalizer',

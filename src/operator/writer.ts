@@ -7,7 +7,7 @@ import { formatMicroTime } from '../core/micro-time.ts';
 import type { PodView } from '../core/pod.ts';
 import type { RawObject } from '../kube/cache.ts';
 import type { KubeClient, KubeRequest } from '../kube/client.ts';
-import { ApiError } from '../kube/errors.ts';
+import { ApiError, isAlreadyExists } from '../kube/errors.ts';
 import { collectionPath, objectPath, type Resource } from '../kube/paths.ts';
 import type { Caches } from './caches.ts';
 import { micros } from './clock.ts';
@@ -65,6 +65,23 @@ export function createWriter(deps: { readonly client: KubeClient; readonly cache
       body: { metadata: { uid: lock.uid, resourceVersion: lock.resourceVersion, finalizers } },
     });
 
+  /** Creates. One that is there already but was not seen, since it lacks the label, is read: the next pass replaces it. */
+  async function create<Raw extends RawObject>(
+    resource: Resource,
+    cache: ReplySink<Raw>,
+    lock: LockView,
+    object: object,
+  ): Promise<void> {
+    try {
+      await write(cache, { verb: 'POST', path: collectionPath(resource, lock.namespace), body: object });
+    } catch (err) {
+      if (isAlreadyExists(err)) {
+        await write(cache, { verb: 'GET', path: objectPath(resource, lock.namespace, leaseName(lock.name)) });
+      }
+      throw err;
+    }
+  }
+
   /** Creates, or replaces what has drifted. */
   function putOwned<Raw extends RawObject>(
     resource: Resource,
@@ -73,9 +90,7 @@ export function createWriter(deps: { readonly client: KubeClient; readonly cache
     object: { readonly metadata: object },
   ): Promise<void> {
     const present = cache.get(lock.namespace, leaseName(lock.name))?.raw.metadata;
-    if (present === undefined) {
-      return write(cache, { verb: 'POST', path: collectionPath(resource, lock.namespace), body: object });
-    }
+    if (present === undefined) return create(resource, cache, lock, object);
     const { uid, resourceVersion } = present;
     return write(cache, {
       verb: 'PUT',
@@ -98,11 +113,7 @@ export function createWriter(deps: { readonly client: KubeClient; readonly cache
       case 'PutRoleBinding':
         return putOwned('rolebindings', caches.roleBindings, action.lock, roleBinding(action.lock));
       case 'CreateLease':
-        return write(caches.leases, {
-          verb: 'POST',
-          path: collectionPath('leases', action.lock.namespace),
-          body: newLease(action.lock),
-        });
+        return create('leases', caches.leases, action.lock, newLease(action.lock));
       case 'AdoptLease':
         return putLease(adoptedLease(presentLease(action.lease), action.lock));
       case 'DeleteLease': {

@@ -173,6 +173,12 @@ describe('a held lock', () => {
     expect(granted?.terms).toEqual({ leaseDurationSeconds: 5, takeoverDelaySeconds: 5, gracePeriodSeconds: 30 });
   });
 
+  it('states terms that the policy accepts also for a Pod with an absurd grace period', () => {
+    const pod = queued('b', 1n, { graceSeconds: 10_000_000_000 });
+    const grant = decide(observedLock({ pods: [pod] }), at(0)).actions.find((action) => action.kind === 'Grant');
+    expect(grant?.terms.gracePeriodSeconds).toBe(999_999_999);
+  });
+
   it('gives the loser the last place, and clears its marks in the same write', () => {
     const b = aHolder('b', 1000n);
     const observed = observedLock({ lease: heldBy(b, { token: 1000n }), pods: [holder, b, queued('c', 1n)] });

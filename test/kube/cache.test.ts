@@ -66,6 +66,34 @@ describe('a watched cache', () => {
   });
 });
 
+describe('a list that this process has overtaken', () => {
+  it('does not take away what a write of its own has made since', () => {
+    const { cache, told } = recorded();
+    cache.put(thing('a', 'u1', 115, 'made'));
+    cache.takeList([], '110');
+    expect(cache.get('shop', 'a')?.view).toBe('made');
+    cache.put(thing('a', 'u1', 120, 'changed'));
+    expect(told).toEqual(['+u1 made', '~u1 changed after made']);
+  });
+
+  it('takes away what it would have shown', () => {
+    const { cache } = recorded();
+    cache.put(thing('a', 'u1', 100));
+    cache.takeList([], '110');
+    expect(cache.size).toBe(0);
+  });
+});
+
+it('takes back an object that left the selection, as by a lost label, when it returns with a newer revision', () => {
+  const { cache } = recorded();
+  cache.put(thing('a', 'u1', 5));
+  cache.remove(thing('a', 'u1', 6));
+  cache.put(thing('a', 'u1', 6));
+  expect(cache.size).toBe(0);
+  cache.put(thing('a', 'u1', 7, 'back'));
+  expect(cache.get('shop', 'a')?.view).toBe('back');
+});
+
 describe('withQuery', () => {
   it('leaves out what is undefined and encodes the rest', () => {
     expect(withQuery('/x', { a: undefined })).toBe('/x');

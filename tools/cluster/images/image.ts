@@ -1,7 +1,7 @@
 /** Builds the images without a registry: buildah with local build contexts in place of the Dockerfile's first stages. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build as buildBundles } from '../../build.ts';
 import { KILIT_IMAGE, PAUSE_IMAGE, TEST_IMAGE } from '../constants.ts';
@@ -134,10 +134,15 @@ async function buildArchive(job: ArchiveJob): Promise<void> {
   }
 }
 
+/** Another checkout may share the cache and be about to load its own archive, so only those of former days go. */
 async function removeOlder(stem: string, keep: string): Promise<void> {
   const images = join(cacheDir(), 'images');
   for (const file of await readdir(images)) {
     const path = join(images, file);
-    if (file.startsWith(`${stem}-`) && file.endsWith('.tar') && path !== keep) await unlink(path);
+    if (!file.startsWith(`${stem}-`) || !file.endsWith('.tar') || path === keep) continue;
+    const info = await stat(path).catch(() => undefined);
+    if (info !== undefined && Date.now() - info.mtimeMs > KEPT_MS) await rm(path, { force: true });
   }
 }
+
+const KEPT_MS = 24 * 3600 * 1000;
