@@ -12,7 +12,6 @@ async function main(): Promise<void> {
   const log = pino({
     level: config.logLevel,
     base: { instance: config.podName },
-    timestamp: pino.stdTimeFunctions.isoTime,
   });
   const metrics = createMetrics();
   const stop = new AbortController();
