@@ -4,9 +4,10 @@ import { gatedInitContainers, type RawContainerStatus, type RawPod } from './raw
 /**
  * Is every program of this Pod certainly dead?
  *
- * Only the kubelet can know, so the statement must be the kubelet's own and complete: a terminal phase with the
- * condition `ContainersReady` that it writes in the same update, the sidecar terminated, and every program terminated
- * or never started.
+ * Only the kubelet can know, so the statement must be the kubelet's own and complete: condition `ContainersReady` False
+ * because of `PodCompleted` or `PodFailed`, which it writes when the phase that it reckons with is terminal and nothing
+ * will be restarted; the sidecar terminated; every program terminated or never started. It holds the phase itself back
+ * for one to two seconds more (docs/kubernetes.md), so that is not waited for.
  *
  * Everything else proves nothing: the Pod garbage collector may write a phase over old statuses; after containerd lost
  * its state the kubelet makes up `ContainerStatusUnknown` for a process that lives; a deletionTimestamp, a 404, an
@@ -14,7 +15,7 @@ import { gatedInitContainers, type RawContainerStatus, type RawPod } from './raw
  */
 export function isConfirmedDead(pod: RawPod): boolean {
   const { status } = pod;
-  if (status?.phase !== 'Succeeded' && status?.phase !== 'Failed') return false;
+  if (status === undefined) return false;
   const ready = status.conditions?.find((c) => c.type === 'ContainersReady');
   if (ready?.status !== 'False' || (ready.reason !== 'PodCompleted' && ready.reason !== 'PodFailed')) return false;
 

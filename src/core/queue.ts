@@ -21,10 +21,13 @@ export function waiters(
   holderUid: string | undefined,
 ): readonly Waiter[] {
   return pods
-    .filter((pod) => pod.uid !== holderUid && pod.phase !== 'Succeeded' && pod.phase !== 'Failed')
+    .filter((pod) => pod.uid !== holderUid && !hasEnded(pod))
     .toSorted(byQueue)
     .map((pod) => ({ pod, obstacle: obstacle(pod, nodes) }));
 }
+
+/** It will not start anything any more. The kubelet shows a terminal phase a little after it reports the ends. */
+const hasEnded = (pod: PodView): boolean => pod.confirmedDead || pod.phase === 'Succeeded' || pod.phase === 'Failed';
 
 /**
  * By the time the operator wrote at joining, ties by UID; those it has not written yet come last, by creation.

@@ -62,8 +62,10 @@ describe('of three gated Pods', () => {
     await scene.holds('two', 'two-a');
     await scene.pod({ lock: 'two', name: 'two-b' });
     await scene.holds('two', 'two-b');
-    const ended = await scene.readPod('two-a');
-    expect(ended.status?.phase).toBe('Failed');
+    await waitFor(
+      'the phase, which the kubelet holds back',
+      async () => (await scene.readPod('two-a')).status?.phase === 'Failed',
+    );
     await waitFor('the event of the confirmed death', async () => {
       const events = await kube.must('GET', `/apis/events.k8s.io/v1/namespaces/${scene.namespace}/events`);
       return (events.items as { reason: string; regarding: { kind: string } }[]).some(
@@ -80,7 +82,10 @@ describe('of three gated Pods', () => {
       return lock.status?.transitions === 1 && condition(lock, 'Held')?.status === 'False' ? lock : undefined;
     });
     expect(freed.status?.holder).toBeUndefined();
-    expect((await scene.readPod('three-a')).status?.phase).toBe('Succeeded');
+    await waitFor(
+      'the phase, which the kubelet holds back',
+      async () => (await scene.readPod('three-a')).status?.phase === 'Succeeded',
+    );
     await scene.pod({ lock: 'three', name: 'three-b' });
     expect(BigInt((await scene.started('three-b')).env)).toBeGreaterThan(BigInt(freed.status?.fencingToken ?? '0'));
   });

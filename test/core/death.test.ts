@@ -60,6 +60,13 @@ describe('a death is confirmed', () => {
     expect(isConfirmedDead(pod({ phase: 'Failed', ready: { status: 'False', reason: 'PodFailed' } }))).toBe(true);
   });
 
+  it('before the kubelet shows a terminal phase, which it holds back', () => {
+    expect(isConfirmedDead(pod({ phase: 'Running', ready: { status: 'False', reason: 'PodFailed' } }))).toBe(true);
+    expect(isConfirmedDead(pod({ phase: 'Running', ready: { status: 'False', reason: 'ContainersNotReady' } }))).toBe(
+      false,
+    );
+  });
+
   it('when a program has never started', () => {
     expect(isConfirmedDead(pod({ programs: [ended('app'), notStarted('side')] }))).toBe(true);
     const inits = [ended('kilit-reset'), ended('kilit'), notStarted('migrate')];
@@ -69,13 +76,12 @@ describe('a death is confirmed', () => {
 
 describe('a death is not confirmed', () => {
   it.each<[string, Shape]>([
-    ['while the Pod runs', { phase: 'Running' }],
+    ['while the kubelet may restart something', { ready: { status: 'False', reason: 'ContainersNotReady' } }],
     ['by a phase without the condition of the kubelet: the Pod garbage collector writes that', { ready: null }],
     [
       'by a phase written over a condition of the running Pod',
       { phase: 'Failed', ready: { status: 'True', reason: '' } },
     ],
-    ['by a condition with another reason', { ready: { status: 'False', reason: 'ContainersNotReady' } }],
     ['while a program runs', { programs: [ended('app'), running('side')] }],
     ['while a gated init container runs', { inits: [ended('kilit-reset'), ended('kilit'), running('migrate')] }],
     ['while the sidecar runs', { inits: [ended('kilit-reset'), running('kilit'), ended('migrate')] }],

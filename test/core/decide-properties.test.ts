@@ -29,9 +29,7 @@ const podArbitrary = (name: string): fc.Arbitrary<PodView> =>
       sidecarRunning: mostly,
       dead: fc.boolean(),
     })
-    .map(({ dead, ...over }) =>
-      aPod(name, { ...over, confirmedDead: dead && (over.phase === 'Succeeded' || over.phase === 'Failed') }),
-    );
+    .map(({ dead, ...over }) => aPod(name, { ...over, confirmedDead: dead && !over.sidecarRunning }));
 
 const leaseArbitrary: fc.Arbitrary<LeaseView | undefined> = fc.oneof(
   fc.constant(undefined),

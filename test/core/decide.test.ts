@@ -89,6 +89,11 @@ describe('the queue', () => {
     expect(wanted(observedLock({ nodes, pods: [queued('a', 1n, over)] }))).toEqual([]);
   });
 
+  it('does not count a Pod as a waiter whose end the kubelet has reported before its phase', () => {
+    const dead = aHolder('a', 900n, { confirmedDead: true, sidecarRunning: false });
+    expect(wanted(observedLock({ pods: [dead] }))).toEqual(['Unmark a']);
+  });
+
   it('does not count a finished Pod as a waiter', () => {
     expect(wanted(observedLock({ pods: [queued('a', 1n, { phase: 'Succeeded' })] }))).toEqual([]);
   });

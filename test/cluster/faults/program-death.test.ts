@@ -57,7 +57,10 @@ describe.skipIf(cluster.provider !== 'native').concurrent('when its program is k
     await scene.kill('job-a', 'app', 'SIGTERM');
     const next = await scene.runs(lock, 'job-b');
     figure('next program started after the program ended well, OnFailure', next.from - endedAt);
-    expect((await scene.readPod('job-a')).status?.phase).toBe('Succeeded');
+    await waitFor(
+      'the phase, which the kubelet holds back',
+      async () => (await scene.readPod('job-a')).status?.phase === 'Succeeded',
+    );
     expect(violations(await scene.history(lock), { sameGrant: 'job-a' })).toEqual([]);
   });
 
@@ -68,7 +71,10 @@ describe.skipIf(cluster.provider !== 'native').concurrent('when its program is k
     await scene.kill('never-a', 'app');
     const next = await scene.runs(lock, 'never-b');
     figure('next program started after the program was killed, Never', next.from - killedAt);
-    expect((await scene.readPod('never-a')).status?.phase).toBe('Failed');
+    await waitFor(
+      'the phase, which the kubelet holds back',
+      async () => (await scene.readPod('never-a')).status?.phase === 'Failed',
+    );
     expect(violations(await scene.history(lock))).toEqual([]);
     await waitFor('the event of the confirmed death', async () => {
       const { items } = await kube.must('GET', `/apis/events.k8s.io/v1/namespaces/${scene.namespace}/events`);
