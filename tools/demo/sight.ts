@@ -2,6 +2,7 @@
 import type { DistributedLock } from '../../src/api/generated/distributedlock.ts';
 import { LEADER_LABEL, TOKEN_ANNOTATION } from '../../src/api/names.ts';
 import { WaitReason } from '../../src/api/reasons.ts';
+import { isConfirmedDead } from '../../src/core/death.ts';
 import type { RawLease } from '../../src/core/lease.ts';
 import type { RawPod } from '../../src/core/raw-pod.ts';
 import { PROGRAM } from './objects.ts';
@@ -117,4 +118,5 @@ export function programOf(pod: RawPod) {
   return pod.status?.containerStatuses?.find((container) => container.name === PROGRAM);
 }
 
-export const hasEnded = (pod: RawPod): boolean => pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
+export const hasEnded = (pod: RawPod): boolean =>
+  isConfirmedDead(pod) || pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
