@@ -1,4 +1,4 @@
-# One image for operator, sidecar and CLI: Node, its shared libraries, three bundles; no shell, no package manager.
+# One image for operator and sidecar: Node, its shared libraries, two bundles; no shell, no package manager.
 #
 #   docker build -t localhost/kilit:dev .
 #
