@@ -16,6 +16,18 @@ export default defineConfig({
       {
         test: {
           ...node,
+          name: 'postgres',
+          include: ['test/guards/**/*.test.ts'],
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 }, // vitest wants one for each number of workers
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          globalSetup: ['test/support/postgres-setup.ts'],
+        },
+      },
+      {
+        test: {
+          ...node,
           name: 'cluster',
           include: ['test/cluster/**/*.test.ts'],
           fileParallelism: false,

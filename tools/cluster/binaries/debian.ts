@@ -1,10 +1,7 @@
-import { findCommand, run } from '../exec.ts';
-import { withMachineLock } from '../machine-lock.ts';
-import { step } from '../progress.ts';
+import { ensureCommands, type FindCommand, missingOf, type Packages, packagesOf } from '../../debian.ts';
 import type { OnProgress } from '../types.ts';
 
-/** Command or file → the Debian package that brings it. */
-const PACKAGES: Readonly<Record<string, string>> = {
+const PACKAGES: Packages = {
   containerd: 'containerd',
   ctr: 'containerd',
   'containerd-shim-runc-v2': 'containerd',
@@ -21,41 +18,9 @@ const PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /** Commands that the native provider needs and this machine lacks. */
-export function missingCommands(find: (command: string) => string | undefined): readonly string[] {
-  return Object.keys(PACKAGES).filter((command) => find(command) === undefined);
-}
+export const missingCommands = (find: FindCommand): readonly string[] => missingOf(PACKAGES, find);
 
-export function packagesFor(commands: readonly string[]): readonly string[] {
-  return [...new Set(commands.map((command) => PACKAGES[command] ?? command))];
-}
+export const packagesFor = (commands: readonly string[]): readonly string[] => packagesOf(PACKAGES, commands);
 
 /** Installs what is missing; throws with the names when it cannot. */
-export async function ensurePackages(onProgress: OnProgress): Promise<void> {
-  if (missingCommands(findCommand).length === 0) return;
-  await withMachineLock({ scope: 'apt', name: 'apt' }, async () => {
-    const missing = missingCommands(findCommand);
-    if (missing.length === 0) return;
-    const packages = packagesFor(missing);
-    if (findCommand('apt-get') === undefined) {
-      throw new Error(
-        `The commands ${missing.join(', ')} are missing, and there is no apt-get here. Install what Debian calls: ${packages.join(' ')}`,
-      );
-    }
-    await step(onProgress, `install Debian packages: ${packages.join(' ')}`, (detail) => install(packages, detail));
-    const still = missingCommands(findCommand);
-    if (still.length > 0)
-      throw new Error(`Installed ${packages.join(' ')}, but these are still missing: ${still.join(', ')}`);
-  });
-}
-
-async function install(packages: readonly string[], detail: (text: string) => void): Promise<void> {
-  const env = { DEBIAN_FRONTEND: 'noninteractive' };
-  const args = ['install', '-y', '--no-install-recommends', ...packages];
-  detail('apt-get install');
-  await run('apt-get', args, { env }).catch(async () => {
-    detail('apt-get update');
-    await run('apt-get', ['update'], { env });
-    detail('apt-get install');
-    await run('apt-get', args, { env });
-  });
-}
+export const ensurePackages = (onProgress: OnProgress): Promise<void> => ensureCommands(PACKAGES, { onProgress });
