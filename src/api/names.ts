@@ -22,7 +22,7 @@ export const QUEUED_AT_ANNOTATION = 'kilit.dev/queued-at';
 export const MODE_ANNOTATION = 'kilit.dev/mode';
 /** On a Pod, fixed at creation: the sidecar's port for probe and metrics. Required with `hostNetwork`. */
 export const PORT_ANNOTATION = 'kilit.dev/port';
-/** On a lock: lets a held lock be deleted; its holder is stopped first. Any value. */
+/** On a lock, value `"true"`: lets a held lock be deleted; its holder is stopped first. No other value does. */
 export const FORCE_DELETE_ANNOTATION = 'kilit.dev/force-delete';
 
 /** On a Lease, part of the terms of a grant: what a grant after an expiry adds to the lease duration, in seconds. */

@@ -59,7 +59,7 @@ export interface Refusal {
 const GATE_MODE: Refusal = {
   code: 'GateMode',
   message:
-    'This Pod is in gate mode: its lock is released when its programs have ended. Annotate the Pod kilit.dev/mode=standby to release it by request.',
+    'This Pod is in gate mode: its lock is released when its programs have ended. To release it by request, set kilit.dev/mode: standby in the Pod template and create the Pod anew.',
 };
 const LOST: Refusal = { code: 'Lost', message: 'The lock is lost already, and this Pod is about to be restarted.' };
 

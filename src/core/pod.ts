@@ -31,7 +31,7 @@ export interface PodView {
   /** Containers that the kubelet kills one after another: programs, later init containers, the sidecar. */
   readonly containers: number;
   readonly sidecarRunning: boolean;
-  /** What the kubelet says of a sidecar that does not run, such as `ImagePullBackOff`. */
+  /** What the kubelet says of a sidecar that does not run, or of `kilit-reset` before it: such as `ImagePullBackOff`. */
   readonly sidecarWaiting: string | undefined;
   readonly confirmedDead: boolean;
 }
@@ -39,7 +39,7 @@ export interface PodView {
 /** Reduces a Pod to what decisions read. Pure; missing fields take the API server's defaults. */
 export function podView(pod: RawPod): PodView {
   const { metadata, spec, status } = pod;
-  const sidecar = status?.initContainerStatuses?.find((c) => c.name === SIDECAR_CONTAINER);
+  const stateOf = (name: string) => status?.initContainerStatuses?.find((c) => c.name === name)?.state;
   const queuedAt = metadata.annotations?.[QUEUED_AT_ANNOTATION];
   return {
     name: metadata.name,
@@ -58,8 +58,9 @@ export function podView(pod: RawPod): PodView {
     queuedAt: queuedAt !== undefined && /^[0-9]{1,18}$/.test(queuedAt) ? BigInt(queuedAt) : undefined,
     graceSeconds: Math.max(spec.terminationGracePeriodSeconds ?? 30, metadata.deletionGracePeriodSeconds ?? 0),
     containers: spec.containers.length + gatedInitContainers(pod).length + 1,
-    sidecarRunning: sidecar?.state?.running !== undefined,
-    sidecarWaiting: sidecar?.state?.waiting?.reason ?? (sidecar === undefined ? undefined : 'NotStarted'),
+    sidecarRunning: stateOf(SIDECAR_CONTAINER)?.running !== undefined,
+    // Until kilit-reset has ended the kubelet says `PodInitializing` of the sidecar, whatever keeps kilit-reset.
+    sidecarWaiting: (stateOf(RESET_CONTAINER)?.waiting ?? stateOf(SIDECAR_CONTAINER)?.waiting)?.reason,
     confirmedDead: isConfirmedDead(pod),
   };
 }

@@ -10,6 +10,7 @@ import { instant } from './clock.ts';
 import type { OperatorConfig } from './config.ts';
 import { createElectionStore } from './election-store.ts';
 import { createEventTeller } from './events.ts';
+import { createHolderCheck } from './holder-check.ts';
 import type { Log } from './log.ts';
 import { type Metrics, observeGauges } from './metrics.ts';
 import { type LockKey, Observer } from './observe.ts';
@@ -111,6 +112,7 @@ function startQueue(
   });
   const reconcile = createReconciler({
     ...deps,
+    check: createHolderCheck(deps),
     done: (action) => {
       countAction(metrics, action);
       tell(action);

@@ -11,6 +11,8 @@ import type { Writer } from './writer.ts';
 export interface ReconcileDeps {
   readonly observer: Observer;
   readonly gate: () => GrantGate;
+  /** Called before each action; what it throws keeps the action from being written. */
+  readonly check: (action: Action) => Promise<void>;
   readonly write: Writer;
   /** Called after an action succeeded: events, metrics. */
   readonly done: (action: Action) => void;
@@ -52,6 +54,7 @@ export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: Ab
         places -= 1;
       }
       try {
+        await deps.check(action);
         await deps.write(action);
         wrote = true;
         deps.log.info({ lock: key, reconcileId, ...describe(action) }, DONE[action.kind]);

@@ -1,4 +1,4 @@
-import { API_DIR, RUN_DIR } from '../api/names.ts';
+import { API_DIR, INFO_DIR, RUN_DIR } from '../api/names.ts';
 import type { Mode } from '../core/holder-types.ts';
 
 export interface SidecarConfig {
@@ -10,6 +10,8 @@ export interface SidecarConfig {
   readonly port: number;
   readonly api: { readonly host: string; readonly port: number; readonly dir: string };
   readonly runDir: string;
+  /** Where the kubelet shows the Pod's token annotation. */
+  readonly infoDir: string;
 }
 
 export type ConfigResult =
@@ -27,7 +29,7 @@ const HOST = /^[A-Za-z0-9.:-]{1,253}$/;
 /** A Unix socket's path ends at 107 bytes. */
 const LONGEST_RUN_DIR = 100;
 
-/** Reads the settings that the injection policy writes. `KILIT_DIR` and `KILIT_API_DIR` are for tests. */
+/** Reads the settings that the injection policy writes. `KILIT_DIR`, `KILIT_INFO_DIR` and `KILIT_API_DIR` are for tests. */
 export function readConfig(env: Env): ConfigResult {
   const faults: string[] = [];
   const text = (name: string, rule: { readonly pattern: RegExp; readonly must: string }): string => {
@@ -57,6 +59,7 @@ export function readConfig(env: Env): ConfigResult {
       dir: env.KILIT_API_DIR ?? API_DIR,
     },
     runDir: env.KILIT_DIR ?? RUN_DIR,
+    infoDir: env.KILIT_INFO_DIR ?? INFO_DIR,
   };
   if (Buffer.byteLength(config.runDir) > LONGEST_RUN_DIR) {
     faults.push(`KILIT_DIR must be at most ${LONGEST_RUN_DIR} bytes long, got ${Buffer.byteLength(config.runDir)}`);

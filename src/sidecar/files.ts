@@ -78,7 +78,8 @@ function removeIfThere(path: string): boolean {
   }
 }
 
-function readIfThere(path: string): string | undefined {
+/** The first kilobyte of a file, or nothing if it cannot be read. */
+export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8').slice(0, 1024);
   } catch {

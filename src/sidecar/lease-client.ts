@@ -9,6 +9,11 @@ import type { ApiClient, ApiReply } from './api-client.ts';
 export type LeaseRead =
   | { readonly kind: 'lease'; readonly lease: ObservedLease; readonly listRevision: string | undefined }
   | { readonly kind: 'missing'; readonly listRevision: string | undefined }
+  | Trouble;
+
+/** Why nothing was read. `forbidden`: so it is until the operator has made the lock's Role. */
+export type Trouble =
+  | { readonly kind: 'forbidden'; readonly message: string }
   | { readonly kind: 'failed'; readonly message: string };
 
 export interface LeaseClient {
@@ -40,12 +45,12 @@ export function createLeaseClient(
       const reply = await api.send({ method: 'GET', path: `${collection}/${name}`, timeoutMs });
       if (reply.kind === 'answer' && reply.status === 404) return { kind: 'missing', listRevision: undefined };
       const object = objectOf(reply);
-      return 'fault' in object ? { kind: 'failed', message: object.fault } : toRead(object.value, undefined);
+      return object.kind === 'object' ? toRead(object.value, undefined) : object;
     },
     async list(timeoutMs) {
       const reply = await api.send({ method: 'GET', path: selected, timeoutMs });
       const object = objectOf(reply);
-      if ('fault' in object) return { kind: 'failed', message: object.fault };
+      if (object.kind !== 'object') return object;
       const list = object.value as {
         readonly items?: unknown;
         readonly metadata?: { readonly resourceVersion?: unknown };
@@ -92,29 +97,34 @@ function toWriteResult(reply: ApiReply): Awaited<ReturnType<LeaseClient['write']
   if (reply.kind === 'failed') return { result: { kind: 'failed' }, message: reply.message };
   if (reply.status === 409) return { result: { kind: 'conflict' }, message: explain(reply) };
   const object = objectOf(reply);
-  if (!('fault' in object)) {
+  if (object.kind === 'object') {
     const reading = readLease(object.value);
     if (reading.kind === 'lease') return { result: { kind: 'ok', lease: reading.lease }, message: undefined };
     // Written, but on its way out: the read that follows a refusal will tell.
     return { result: { kind: 'refused' }, message: 'The answer is no readable Lease' };
   }
   const passing = reply.status === 408 || reply.status === 429 || reply.status >= 500 || reply.status < 400;
-  return { result: { kind: passing ? 'failed' : 'refused' }, message: object.fault };
+  return { result: { kind: passing ? 'failed' : 'refused' }, message: object.message };
 }
 
-function objectOf(reply: ApiReply): { readonly value: unknown } | { readonly fault: string } {
-  if (reply.kind === 'timedOut') return { fault: 'No answer in time' };
-  if (reply.kind === 'failed') return { fault: reply.message };
-  if (reply.status !== 200 && reply.status !== 201) return { fault: explain(reply) };
+function objectOf(reply: ApiReply): { readonly kind: 'object'; readonly value: unknown } | Trouble {
+  if (reply.kind === 'timedOut') return { kind: 'failed', message: 'No answer in time' };
+  if (reply.kind === 'failed') return reply;
+  if (reply.status !== 200 && reply.status !== 201) return refusal(reply);
   try {
-    return { value: JSON.parse(reply.body) };
+    return { kind: 'object', value: JSON.parse(reply.body) };
   } catch {
-    return { fault: 'The answer is no JSON' };
+    return { kind: 'failed', message: 'The answer is no JSON' };
   }
 }
 
+/** What an answer that says no means to a reader. */
+export function refusal(answer: { readonly status: number; readonly body: string }): Trouble {
+  return { kind: answer.status === 403 ? 'forbidden' : 'failed', message: explain(answer) };
+}
+
 /** `HTTP 403: leases "kilit.a" is forbidden: …`, from the Status that the API server sends. */
-export function explain({ status, body }: { readonly status: number; readonly body: string }): string {
+function explain({ status, body }: { readonly status: number; readonly body: string }): string {
   let text = body;
   try {
     const parsed: unknown = JSON.parse(body);

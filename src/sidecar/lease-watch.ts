@@ -1,62 +1,50 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { assertNever } from '../core/assert-never.ts';
 import { parseRevision, readLease } from '../core/holder-lease.ts';
 import type { Observation } from '../core/holder-types.ts';
-import type { Instant } from '../core/lease.ts';
 import type { ApiClient } from './api-client.ts';
-import { explain, type LeaseClient } from './lease-client.ts';
+import { type LeaseClient, refusal, type Trouble } from './lease-client.ts';
+import { createPauses, PAUSE_TIMINGS, type PausePorts, type PauseTimings } from './pauses.ts';
 
-export interface WatchPorts {
+export type { Trouble } from './lease-client.ts';
+
+export interface WatchPorts extends PausePorts {
   readonly api: ApiClient;
   readonly lease: LeaseClient;
-  readonly now: () => Instant;
-  /** In [0, 1). */
-  readonly random: () => number;
   readonly observe: (observation: Observation) => void;
   /** Called when reading stops to work, and when it works again (`undefined`). */
-  readonly onTrouble: (message: string | undefined) => void;
-  readonly signal: AbortSignal;
+  readonly onTrouble: (trouble: Trouble | undefined) => void;
 }
 
-export interface WatchTimings {
+export interface WatchTimings extends PauseTimings {
   readonly listTimeoutMs: number;
   /** The API server sends a bookmark about every minute, so longer silence means that nobody is there. */
   readonly idleTimeoutMs: number;
-  readonly firstRetryMs: number;
-  /** With its jitter below the shortest confirm window (5 s): a grant just after RBAC came must not be missed. */
-  readonly longestRetryMs: number;
 }
 
 export const WATCH_TIMINGS: WatchTimings = {
+  ...PAUSE_TIMINGS,
   listTimeoutMs: 5000,
   idleTimeoutMs: 90_000,
-  firstRetryMs: 250,
-  longestRetryMs: 2000,
 };
 
 /**
  * Follows one Lease until `signal` aborts: list, watch from there, watch again when the server ends the watch, list
  * again when it does not know the revision any more (410) or anything else went wrong.
  *
- * Costs a healthy waiter one request per five minutes. Also at the start, before RBAC or the lock are there, it just
- * tries again.
+ * Costs a healthy waiter one request per five minutes. At the start, before the lock and with it the right to read are
+ * there, it just tries again; `createPauses` says how often.
  */
 export async function followLease(ports: WatchPorts, timings: WatchTimings = WATCH_TIMINGS): Promise<void> {
   const { lease, now, observe, onTrouble, signal } = ports;
-  let failures = 0;
-  const pause = (): Promise<unknown> => {
-    const base = Math.min(timings.firstRetryMs * 2 ** Math.min(failures, 10), timings.longestRetryMs);
-    failures += 1;
-    return sleep(base * (0.5 + ports.random()), undefined, { signal }).catch(() => undefined);
-  };
+  const pauses = createPauses(ports, timings);
   let revision: string | undefined;
   while (!signal.aborted) {
     if (revision === undefined) {
       const requestedAt = now();
       const read = await lease.list(timings.listTimeoutMs);
-      if (read.kind === 'failed') {
-        onTrouble(read.message);
-        await pause();
+      if (read.kind === 'failed' || read.kind === 'forbidden') {
+        onTrouble(read);
+        await pauses.pause(read.kind);
         continue;
       }
       onTrouble(undefined);
@@ -67,31 +55,32 @@ export async function followLease(ports: WatchPorts, timings: WatchTimings = WAT
     const end = await watchOnce(ports, revision ?? '', timings);
     if (end.kind === 'next') {
       // A server that ends each watch at once must not be asked again at once.
-      if (end.progressed) failures = 0;
-      else await pause();
+      if (end.progressed) pauses.worked();
+      else await pauses.pause();
       revision = end.revision;
     } else {
       revision = undefined;
-      if (end.message !== undefined) onTrouble(end.message);
-      await pause();
+      if (end.trouble !== undefined) onTrouble(end.trouble);
+      await pauses.pause(end.trouble?.kind);
     }
   }
 }
 
 type WatchOutcome =
   | { readonly kind: 'next'; readonly revision: string; readonly progressed: boolean }
-  | { readonly kind: 'list'; readonly message: string | undefined };
+  | { readonly kind: 'list'; readonly trouble: Trouble | undefined };
 
 async function watchOnce(ports: WatchPorts, from: string, timings: WatchTimings): Promise<WatchOutcome> {
   let revision = from;
   let fault: WatchOutcome | undefined;
+  const list = (message: string): WatchOutcome => ({ kind: 'list', trouble: { kind: 'failed', message } });
   const startedAt = ports.now();
   const end = await ports.api.stream({
     path: ports.lease.watchPath(from),
     idleTimeoutMs: timings.idleTimeoutMs,
     onLine(line) {
       const event = readWatchLine(line);
-      if (event.kind === 'list') fault = event;
+      if (event.kind === 'list') fault = event.message === undefined ? EXPIRED : list(event.message);
       else {
         revision = event.revision;
         if (event.observation !== undefined) ports.observe(event.observation);
@@ -108,15 +97,18 @@ async function watchOnce(ports: WatchPorts, from: string, timings: WatchTimings)
         progressed: revision !== from || ports.now() - startedAt >= timings.longestRetryMs,
       };
     case 'refused':
-      return { kind: 'list', message: end.status === 410 ? undefined : explain(end) };
+      return end.status === 410 ? EXPIRED : { kind: 'list', trouble: refusal(end) };
     case 'stalled':
-      return { kind: 'list', message: 'The watch brought nothing for too long' };
+      return list('The watch brought nothing for too long');
     case 'failed':
-      return { kind: 'list', message: end.message };
+      return list(end.message);
     default:
       return assertNever(end);
   }
 }
+
+/** The server does not know the revision any more: nothing is wrong. */
+const EXPIRED: WatchOutcome = { kind: 'list', trouble: undefined };
 
 type WatchLine =
   | { readonly kind: 'event'; readonly revision: string; readonly observation: Observation | undefined }

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
+import { join } from 'node:path';
 import { holderIdentity } from '../api/names.ts';
 import { createApiClient } from './api-client.ts';
 import { createClock } from './clock.ts';
 import { readConfig, type SidecarConfig } from './config.ts';
-import { createRunFiles } from './files.ts';
+import { createRunFiles, readIfThere } from './files.ts';
 import { createGate } from './gate.ts';
 import { createLeaseClient } from './lease-client.ts';
 import { followLease } from './lease-watch.ts';
@@ -14,6 +15,7 @@ import { reset } from './reset.ts';
 import { createProbeServer, createSocketServer, listen } from './servers.ts';
 import { createSidecar } from './sidecar.ts';
 import { onTerminate } from './signals.ts'; // first: see there
+import { createTroubleLog } from './state-log.ts';
 import { createWatchers } from './watchers.ts';
 
 /**
@@ -99,7 +101,6 @@ function runSidecar(config: SidecarConfig, log: Log): void {
     metrics.render({ held: sidecar.view().state === 'held', renewedAt: sidecar.renewedAt(), now: now() });
   listen(createProbeServer({ gate, metrics: renderMetrics }), { port: config.port }, sidecar.crash);
 
-  let trouble: string | undefined;
   followLease({
     api,
     lease,
@@ -107,12 +108,8 @@ function runSidecar(config: SidecarConfig, log: Log): void {
     signal: stop.signal,
     random: Math.random,
     observe: (observation) => sidecar.dispatch({ kind: 'observed', observation }),
-    onTrouble(message) {
-      if (message === trouble) return;
-      trouble = message;
-      if (message === undefined) log.info({}, 'Reached the API server again');
-      else log.warn({ reason: message }, 'Lease could not be followed');
-    },
+    onTrouble: createTroubleLog(log, config),
+    sign: () => readIfThere(join(config.infoDir, 'token')) ?? '',
   }).catch(sidecar.crash);
 }
 

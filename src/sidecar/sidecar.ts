@@ -114,7 +114,7 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
   async function read(timeoutMs: number): Promise<void> {
     const requestedAt = now();
     const found = await ports.lease.get(timeoutMs);
-    if (found.kind === 'failed') {
+    if (found.kind === 'failed' || found.kind === 'forbidden') {
       log.warn({ reason: found.message }, 'Lease read failed');
       return dispatch({ kind: 'readFailed' });
     }

@@ -1,4 +1,5 @@
 import type { HolderState } from '../core/holder-types.ts';
+import type { Trouble } from './lease-client.ts';
 import type { Log } from './log.ts';
 
 const MESSAGES: Readonly<Record<HolderState['kind'], string>> = {
@@ -26,6 +27,29 @@ export function logChange(log: Log, before: HolderState, after: HolderState): vo
   };
   if (after.kind === 'lost' || after.kind === 'losing') log.warn(fields, MESSAGES[after.kind]);
   else log.info(fields, MESSAGES[after.kind]);
+}
+
+/**
+ * One line when the Lease cannot be read any more, or for another reason, and one when it can.
+ *
+ * Forbidden is what a sidecar is before its lock exists: the API server's words for it would send people after RBAC.
+ */
+export function createTroubleLog(
+  log: Log,
+  { lock, namespace }: { readonly lock: string; readonly namespace: string },
+): (trouble: Trouble | undefined) => void {
+  let told: string | undefined;
+  return (trouble) => {
+    const text =
+      trouble?.kind === 'forbidden'
+        ? `lock ${lock} does not exist in namespace ${namespace}, or the operator has not granted access yet; waiting`
+        : trouble?.message;
+    if (text === told) return;
+    told = text;
+    if (trouble === undefined) log.info({}, 'Could follow the Lease again');
+    else if (trouble.kind === 'forbidden') log.warn({}, text ?? '');
+    else log.warn({ reason: text }, 'Lease could not be followed');
+  };
 }
 
 function faultOf(state: HolderState): string | undefined {

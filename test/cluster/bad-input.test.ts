@@ -10,6 +10,7 @@ let scene: Scene;
 beforeAll(async () => {
   kube = openTestKube();
   scene = await Scene.open(kube, 'bad');
+  await scene.pod({ lock: 'much-later', name: 'patient' });
 });
 afterAll(async () => {
   await scene[Symbol.asyncDispose]();
@@ -89,7 +90,7 @@ it('a held lock is not deleted; forced, its holder is stopped, and nobody is gra
   expect((await scene.holder('held'))?.token).toBe(before.env);
 
   await kube.must('PATCH', scene.lockPath('held'), {
-    body: { metadata: { annotations: { 'kilit.dev/force-delete': 'yes' } } },
+    body: { metadata: { annotations: { 'kilit.dev/force-delete': 'true' } } },
   });
   await kube.must('DELETE', scene.lockPath('held'));
   await waitFor('the lock to be gone', async () => (await kube.ask('GET', scene.lockPath('held'))).status === 404);
@@ -162,6 +163,24 @@ it('a Pod labelled before the install runs on ungated, is never granted the lock
     const answer = await kube.ask('POST', `${scene.podPath()}?dryRun=All`, { body: plainPod('probe') });
     return JSON.stringify(answer.body.spec ?? {}).includes('kilit-reset');
   });
+});
+
+it('a Pod whose lock appears after more than a minute confirms its first grant, and said once what it waits for', async () => {
+  // Since the beginning of this file it has waited; after a minute its sidecar asks about every 30 s only.
+  await waitFor(
+    'the sidecar to be patient',
+    async () => {
+      const [first] = await scene.logs('patient', 'kilit');
+      return Date.now() - Number(first?.time) > 75_000;
+    },
+    { seconds: 120 },
+  );
+  await scene.lock('much-later');
+  const { env } = await scene.started('patient');
+  const { spec, metadata } = await scene.readLease('much-later');
+  expect([spec?.leaseTransitions, metadata.annotations?.['kilit.dev/fencing-token']]).toEqual([1, env]);
+  const messages = (await scene.logs('patient', 'kilit')).map(({ msg }) => String(msg));
+  expect(messages.filter((msg) => msg.startsWith('lock much-later does not exist in namespace'))).toHaveLength(1);
 });
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';

@@ -37,7 +37,10 @@ describe('a request to release', () => {
   });
 
   test('is refused in gate mode', () => {
-    expect(refuseRelease(gate.holding, 10_000)?.code).toBe('GateMode');
+    expect(refuseRelease(gate.holding, 10_000)).toEqual({
+      code: 'GateMode',
+      message: expect.stringContaining('set kilit.dev/mode: standby in the Pod template and create the Pod anew'),
+    });
   });
 
   test('is refused while waiting, past the deadline and when lost', () => {

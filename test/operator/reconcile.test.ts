@@ -10,7 +10,7 @@ const conflict = new ApiError(409, 'Conflict', 'the object has been modified');
 const forbidden = new ApiError(403, 'Forbidden', 'a webhook says no');
 
 /** Runs one pass over a held lock with three newcomers; `answer` may refuse a write by throwing. */
-async function pass(answer: (action: Action) => void, lastFailure?: { count: number }) {
+async function pass(answer: (action: Action) => void, lastFailure?: { count: number }, refused?: string) {
   const holder = aHolder('holder', 900n);
   const pods = [holder, aPod('a'), aPod('b'), aPod('c')];
   const seen: (string | undefined)[] = [];
@@ -26,6 +26,9 @@ async function pass(answer: (action: Action) => void, lastFailure?: { count: num
   const reconcile = createReconciler({
     observer,
     gate: () => ({ open: true, base: 0n }),
+    async check(action) {
+      if (name(action) === refused) throw conflict;
+    },
     async write(action) {
       tried.push(name(action));
       answer(action);
@@ -52,6 +55,12 @@ describe('a pass', () => {
       if (action.kind === 'JoinQueue' && action.pod.name === 'a') throw conflict;
     });
     expect(tried).toEqual(['JoinQueue a', 'WriteStatus']);
+    expect(results).toEqual(['conflict']);
+  });
+
+  it('does not write what the check before it refuses', async () => {
+    const { tried, results } = await pass(() => {}, { count: 1 }, 'WriteStatus');
+    expect(tried).toEqual(['JoinQueue a', 'JoinQueue b', 'JoinQueue c']);
     expect(results).toEqual(['conflict']);
   });
 

@@ -24,6 +24,7 @@ describe('settings', () => {
         port: 9911,
         api: { host: '10.96.0.1', port: 443, dir: '/var/run/secrets/kilit.dev' },
         runDir: '/run/kilit',
+        infoDir: '/etc/kilit',
       },
     });
   });
@@ -34,10 +35,11 @@ describe('settings', () => {
       KILIT_MODE: 'standby',
       KUBERNETES_SERVICE_HOST: 'fd00::1',
       KILIT_DIR: '/tmp/run',
+      KILIT_INFO_DIR: '/tmp/info',
       KILIT_API_DIR: '/tmp/api',
     };
     expect(readConfig(env)).toMatchObject({
-      config: { mode: 'standby', api: { host: 'fd00::1', dir: '/tmp/api' }, runDir: '/tmp/run' },
+      config: { mode: 'standby', api: { host: 'fd00::1', dir: '/tmp/api' }, runDir: '/tmp/run', infoDir: '/tmp/info' },
     });
   });
 

@@ -111,7 +111,7 @@ describe('a read', () => {
     ['a Lease', answer(200, aLease()), 'lease'],
     ['404', answer(404, {}), 'missing'],
     ['a Lease on its way out', answer(200, { metadata: { resourceVersion: '9', deletionTimestamp: TIME } }), 'missing'],
-    ['403', answer(403, {}), 'failed'],
+    ['403', answer(403, {}), 'forbidden'],
     ['null', answer(200, 'null'), 'failed'],
     ['silence', { kind: 'timedOut' }, 'failed'],
   ])('that brings %s is told apart', async (_name, reply, kind) => {
@@ -132,7 +132,7 @@ describe('a list', () => {
     ['without items', answer(200, { metadata: { resourceVersion: '77' }, items: [] }), 'missing'],
     ['without a revision', answer(200, { items: [] }), 'failed'],
     ['that is null', answer(200, 'null'), 'failed'],
-    ['that is forbidden', answer(403, {}), 'failed'],
+    ['that is forbidden', answer(403, {}), 'forbidden'],
     ['with 404, as before the API is there', answer(404, {}), 'failed'],
     ['with garbage inside', answer(200, { metadata: { resourceVersion: '77' }, items: [5] }), 'failed'],
   ])('%s is told apart', async (_name, reply, kind) => {

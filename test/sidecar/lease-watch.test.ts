@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Observation } from '../../src/core/holder-types.ts';
 import { createApiClient } from '../../src/sidecar/api-client.ts';
 import { createLeaseClient } from '../../src/sidecar/lease-client.ts';
-import { followLease, readWatchLine, WATCH_TIMINGS } from '../../src/sidecar/lease-watch.ts';
+import { followLease, readWatchLine, type Trouble, WATCH_TIMINGS } from '../../src/sidecar/lease-watch.ts';
 import { aLease, type FakeApi, fail, send, startFakeApi } from './support/fake-api.ts';
 import { eventually } from './support/process.ts';
 
@@ -13,7 +13,8 @@ let api: FakeApi;
 let dir = '';
 let stop: () => Promise<void> = () => Promise.resolve();
 const seen: Observation[] = [];
-const troubles: (string | undefined)[] = [];
+const troubles: (Trouble | undefined)[] = [];
+let sign = '';
 
 beforeEach(async () => {
   api = await startFakeApi();
@@ -22,6 +23,7 @@ beforeEach(async () => {
   writeFileSync(join(dir, 'token'), 't');
   seen.length = 0;
   troubles.length = 0;
+  sign = '';
 });
 afterEach(async () => {
   await stop();
@@ -40,10 +42,11 @@ function follow(timings: Partial<typeof WATCH_TIMINGS> = {}): void {
       now: () => performance.now(),
       random: () => 0.5,
       observe: (observation) => void seen.push(observation),
-      onTrouble: (message) => void troubles.push(message),
+      onTrouble: (trouble) => void troubles.push(trouble),
+      sign: () => sign,
       signal: cancel.signal,
     },
-    { ...WATCH_TIMINGS, firstRetryMs: 20, longestRetryMs: 200, ...timings },
+    { ...WATCH_TIMINGS, firstRetryMs: 20, longestRetryMs: 200, napMs: 20, ...timings },
   );
   stop = async () => {
     cancel.abort();
@@ -55,6 +58,7 @@ function follow(timings: Partial<typeof WATCH_TIMINGS> = {}): void {
 const isWatch = (path: string) => path.includes('watch=1');
 const lists = () => api.requests.filter(({ path }) => !isWatch(path)).length;
 const watches = () => api.requests.filter(({ path }) => isWatch(path)).length;
+const messages = () => troubles.flatMap((trouble) => trouble?.message ?? []);
 const lastHolder = () => seen.at(-1)?.lease?.holder;
 
 describe('following a Lease', () => {
@@ -90,7 +94,7 @@ describe('following a Lease', () => {
       api.endWatches();
     }
     expect(lists()).toBe(1);
-    expect(troubles.filter((message) => message !== undefined)).toEqual([]);
+    expect(messages()).toEqual([]);
   });
 
   test('misses nothing between two watches', async () => {
@@ -112,7 +116,7 @@ describe('following a Lease', () => {
     expect(lists()).toBe(2);
     api.endWatches(JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 410 } }));
     await eventually('third list', () => lists() === 3);
-    expect(troubles.filter((message) => message !== undefined)).toEqual([]);
+    expect(messages()).toEqual([]);
   });
 
   test('lists again after a malformed line, and says so', async () => {
@@ -121,14 +125,14 @@ describe('following a Lease', () => {
     await eventually('watch', () => api.watches() === 1);
     api.endWatches('{"type":"MODIFIED","object":');
     await eventually('second list', () => lists() === 2);
-    expect(troubles).toContain('A line of the watch is no JSON');
+    expect(messages()).toContain('A line of the watch is no JSON');
   });
 
   test('lists again when the watch brings nothing for too long', async () => {
     api.set(aLease());
     follow({ idleTimeoutMs: 150 });
     await eventually('second list', () => lists() === 2);
-    expect(troubles).toContain('The watch brought nothing for too long');
+    expect(messages()).toContain('The watch brought nothing for too long');
   });
 
   test('tries again while forbidden or without a server, slower each time', async () => {
@@ -136,12 +140,34 @@ describe('following a Lease', () => {
     api.fault((_request, response) => (fail(response, 403, 'forbidden'), true));
     follow();
     await new Promise((wake) => setTimeout(wake, 1000));
-    expect(troubles[0]).toBe('HTTP 403: forbidden');
+    expect(troubles[0]).toEqual({ kind: 'forbidden', message: 'HTTP 403: forbidden' });
     expect(lists()).toBeGreaterThan(3);
     expect(lists()).toBeLessThan(15);
     api.fault(undefined);
     await eventually('lease', () => lastHolder() === '');
     expect(troubles).toContain(undefined);
+  });
+
+  test('asks seldom once it has long been forbidden, and at once when the Pod shows a grant', async () => {
+    api.set(aLease());
+    api.fault((_request, response) => (fail(response, 403, 'forbidden'), true));
+    follow({ patientAfterMs: 100, patientRetryMs: 60_000 });
+    await eventually('it is patient', () => lists() >= 3);
+    await new Promise((wake) => setTimeout(wake, 500));
+    const asked = lists();
+    expect(asked).toBeLessThan(8);
+    api.fault(undefined);
+    await new Promise((wake) => setTimeout(wake, 500));
+    expect([lists(), seen.length]).toEqual([asked, 0]);
+    sign = '4711';
+    await eventually('lease', () => lastHolder() === '');
+  });
+
+  test('goes on asking often where it is not forbidden but without a server', async () => {
+    api.fault((_request, response) => (fail(response, 503, 'no leader'), true));
+    follow({ patientAfterMs: 100, patientRetryMs: 60_000 });
+    await eventually('it asks on', () => lists() > 8);
+    expect(troubles[0]).toEqual({ kind: 'failed', message: 'HTTP 503: no leader' });
   });
 
   test('does not storm a server that ends each watch at once', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HELP, parseCommand } from '../../tools/cluster/cli.ts';
+import { HELP, howToUse, parseCommand } from '../../tools/cluster/cli.ts';
 
 describe('the command line of the cluster harness', () => {
   it('takes defaults when only the action is given', () => {
@@ -44,6 +44,16 @@ describe('the command line of the cluster harness', () => {
     { args: ['up', '--kubernetes-version', 'latest'], fault: "must be like 1.36.3, got 'latest'" },
   ])('refuses $args', ({ args, fault }) => {
     expect(() => parseCommand(args)).toThrow(fault);
+  });
+
+  it.each(['native', 'kind'] as const)('says how to use a cluster of provider %s in the shell', (provider) => {
+    expect(howToUse({ name: 'left', provider, kubeconfigPath: '/k' })).toBe(
+      'eval "$(npm run --silent cluster -- kubeconfig --name left --env)"',
+    );
+  });
+
+  it('says of an existing cluster which kubeconfig it is', () => {
+    expect(howToUse({ name: 'dev', provider: 'existing', kubeconfigPath: '/k' })).toBe("export KUBECONFIG='/k'");
   });
 
   it('names all faults at once', () => {

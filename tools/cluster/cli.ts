@@ -67,6 +67,17 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
+/** The line for the shell after which kubectl finds the cluster; one that the harness runs brings kubectl and helm too. */
+export function howToUse(cluster: {
+  readonly name: string;
+  readonly provider: ProviderName;
+  readonly kubeconfigPath: string;
+}): string {
+  return cluster.provider === 'existing'
+    ? `export KUBECONFIG='${cluster.kubeconfigPath}'`
+    : `eval "$(npm run --silent cluster -- kubeconfig --name ${cluster.name} --env)"`;
+}
+
 /** Throws with all faults in one message. */
 export function parseCommand(args: readonly string[], env: Readonly<Record<string, string | undefined>> = {}): Command {
   const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });

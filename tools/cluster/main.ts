@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { productDir } from './binaries/build.ts';
 import { helm, kubernetes } from './binaries/go-modules.ts';
-import { type Command, HELP, parseCommand } from './cli.ts';
+import { type Command, HELP, howToUse, parseCommand } from './cli.ts';
 import { KILIT_IMAGE } from './constants.ts';
 import { openCluster } from './index.ts';
 import { downKind } from './kind.ts';
@@ -27,7 +27,7 @@ async function main(command: Command): Promise<void> {
       return console.log(HELP);
     case 'up': {
       const cluster = await openCluster({ ...command, onProgress });
-      return console.log(`Cluster '${cluster.name}' is up.\nexport KUBECONFIG=${cluster.kubeconfigPath}`);
+      return console.log(`Cluster '${cluster.name}' is up. For kubectl and helm in this shell:\n${howToUse(cluster)}`);
     }
     case 'down':
       return end(command);

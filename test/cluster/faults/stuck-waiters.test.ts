@@ -26,10 +26,16 @@ afterAll(async () => {
 });
 
 /** Waits until the queue gives this reason for this Pod. */
-const shows = (lock: string, pod: string, reason: 'Waiting' | 'SidecarNotRunning'): Promise<unknown> =>
+const shows = (
+  lock: string,
+  pod: string,
+  reason: 'Waiting' | 'SidecarNotRunning',
+  message: RegExp = /./,
+): Promise<unknown> =>
   waitFor(`Pod ${pod} to have reason ${reason}`, async () => {
     const { queue } = (await scene.readLock(lock)).status ?? {};
-    if (queue?.some((waiter) => waiter.name === pod && waiter.reason === reason) === true) return true;
+    const waiter = queue?.find(({ name }) => name === pod);
+    if (waiter?.reason === reason && message.test(waiter.message ?? '')) return true;
     throw new Error(JSON.stringify(queue));
   });
 
@@ -49,7 +55,7 @@ describe.skipIf(cluster.provider !== 'native')('a waiter whose sidecar image can
       await images('tag', '--force', kept, KILIT_IMAGE);
       await images('remove', kept);
     }
-    await shows(lock, 'image-b', 'SidecarNotRunning');
+    await shows(lock, 'image-b', 'SidecarNotRunning', /: (ErrImagePull|ImagePullBackOff)\.$/);
     await scene.run({ lock, name: 'image-c' });
     await shows(lock, 'image-c', 'Waiting');
     await scene.deletePod('image-a');

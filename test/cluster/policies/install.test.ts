@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { helm } from '../../support/cluster.ts';
 import { installArgs, OPERATOR_NAMESPACE, RELEASE } from '../../support/install.ts';
 import type { KubeObject } from '../../support/kube.ts';
+import { type Attempt, outcome } from './attempts.ts';
 import {
   aLease,
   granted,
@@ -15,19 +16,8 @@ import {
   toSibling,
   write,
 } from './leases.ts';
-import { inject } from './pods.ts';
-import {
-  type Attempt,
-  aPod,
-  openWorld,
-  operatorIdentity,
-  outcome,
-  podPath,
-  readBase,
-  until,
-  type World,
-  without,
-} from './world.ts';
+import { create } from './pods.ts';
+import { aPod, openWorld, operatorIdentity, podPath, readBase, until, type World, without } from './world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
@@ -52,7 +42,7 @@ describe('the policies', () => {
       (await ours()).every(({ status }) => status?.typeChecking !== undefined),
     );
     const warnings = (await ours()).map(({ metadata, status }) => [metadata?.name, status?.typeChecking]);
-    expect(warnings).toHaveLength(9);
+    expect(warnings).toHaveLength(10);
     expect(warnings).toEqual(warnings.map(([name]) => [name, {}]));
   });
 
@@ -76,10 +66,7 @@ describe('the policies', () => {
       });
       await kube.must('POST', podPath(namespace), { body: pod });
     }
-    await until('the injection', async () => {
-      const answer = await kube.ask('POST', `${podPath(namespace)}?dryRun=All`, { body: aPod() });
-      return answer.status === 201 && answer.body.spec?.initContainers !== undefined;
-    });
+    await until('the injection', isInjecting);
     await until('the Pod policy', async () => {
       const lost = { metadata: { labels: { 'kilit.dev/lock': null } } };
       return (await kube.ask('PATCH', `${podPath(namespace, name)}?dryRun=All`, { body: lost })).status === 422;
@@ -123,6 +110,19 @@ describe('the policies', () => {
 });
 
 describe('the chart', () => {
+  test('tells after the install what a new user trips over', () => {
+    const notes = helm('get', 'notes', RELEASE, '--namespace', OPERATOR_NAMESPACE);
+    for (const told of [
+      'the image localhost/kilit:dev',
+      'strategy Recreate',
+      'Pods created before this install are not gated',
+      `kubectl rollout status deployment/${RELEASE} -n ${OPERATOR_NAMESPACE}`,
+      `helm test ${RELEASE} -n ${OPERATOR_NAMESPACE}`,
+    ]) {
+      expect(notes).toContain(told);
+    }
+  });
+
   test('an upgrade changes nothing of what is held', async () => {
     await write(
       world,
@@ -154,7 +154,7 @@ describe('the chart', () => {
     const steal = { name: 'steal', as: 'editor', send: replacing('kilit.billing', renewed) } as const;
     await until('the policies', async () => (await outcome(world, steal)) !== 'allowed');
     expect(await outcome(world, steal)).toMatch(/is held by "holder_/);
-    await until('the injection', async () => (await inject(world)).spec.initContainers !== undefined);
+    await until('the injection', isInjecting);
     // kubernetes/kubernetes#130887: with a ConfigMap as parameter the base of before the uninstall would go on.
     const after = { ...world, who: { ...who, operator: await operatorIdentity(kube) } };
     expect(await outcome(after, grant)).toMatch(/must be \d+ for this grant/);
@@ -167,6 +167,12 @@ describe('the chart', () => {
 });
 
 const grant: Attempt = { name: 'grant', as: 'operator', send: replacing('kilit.billing', toSibling) };
+
+/** A policy that refuses is often enforced before the one that injects: until then Pods are refused. */
+async function isInjecting(): Promise<boolean> {
+  const { status, body } = await create(world, world.who.admin, aPod());
+  return status === 201 && body.spec?.initContainers !== undefined;
+}
 
 async function setBase(base: bigint): Promise<number> {
   const annotations = { 'kilit.dev/token-base': base === 0n ? null : String(base) };

@@ -3,7 +3,8 @@
  *
  * Report behind it: kubernetes/kubernetes#47671 (the holder's written duration counts).
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { type Attack, type Attempt, tryAll, useWorld } from './attempts.ts';
 import {
   aLease,
   creating,
@@ -19,13 +20,8 @@ import {
   withMetadata,
   withSpec,
 } from './leases.ts';
-import { type Attack, type Attempt, outcome, type World } from './world.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await openLeaseWorld();
-});
-afterAll(() => world?.[Symbol.asyncDispose]());
+const at = useWorld(openLeaseWorld);
 
 const attacks: readonly Attack[] = [
   {
@@ -197,18 +193,13 @@ const legitimate: readonly Attempt[] = [
 ];
 
 describe('the operator and a lock’s Lease', () => {
-  test.each(attacks)('refuses: $name', async ({ refused, ...attempt }) => {
-    expect(await outcome(world, attempt)).toMatch(refused);
-  });
+  tryAll(at, { attacks, legitimate });
 
-  test.each(legitimate)('allows: $name', async (attempt) => {
-    expect(await outcome(world, attempt)).toBe('allowed');
-  });
   test('never lets a coordinated election choose the holder', async () => {
     const change = replacing('kilit.spare', (lease) =>
       withSpec(lease, { strategy: 'OldestEmulationVersion', preferredHolder: 'me' }),
     );
-    const answer = await change(world, world.who.operator);
+    const answer = await change(at.world, at.world.who.operator);
     // Where the gate is off the API server drops both fields; where it is on the policy refuses them.
     if (answer.status === 200) expect(answer.body.spec).not.toHaveProperty('strategy');
     else

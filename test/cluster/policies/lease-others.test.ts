@@ -3,7 +3,8 @@
  *
  * Report behind it: castai/kvisor#152 (`create` on Leases cannot be limited by name).
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe } from 'vitest';
+import { type Attack, type Attempt, tryAll, useWorld } from './attempts.ts';
 import {
   aLease,
   creating,
@@ -16,13 +17,9 @@ import {
   withMetadata,
   withSpec,
 } from './leases.ts';
-import { type Attack, type Attempt, outcome, type World } from './world.ts';
+import type { World } from './world.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await openLeaseWorld();
-});
-afterAll(() => world?.[Symbol.asyncDispose]());
+const at = useWorld(openLeaseWorld);
 
 const attacks: readonly Attack[] = [
   {
@@ -182,11 +179,5 @@ const legitimate: readonly Attempt[] = [
 ];
 
 describe('everybody else and a lock’s Lease', () => {
-  test.each(attacks)('refuses: $name', async ({ refused, ...attempt }) => {
-    expect(await outcome(world, attempt)).toMatch(refused);
-  });
-
-  test.each(legitimate)('allows: $name', async (attempt) => {
-    expect(await outcome(world, attempt)).toBe('allowed');
-  });
+  tryAll(at, { attacks, legitimate });
 });

@@ -1,9 +1,8 @@
 /** DistributedLocks on the real API server: validation, deletion while held, who writes the status. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { Identity, KubeObject } from '../../support/kube.ts';
-import { type Attack, type Attempt, openWorld, outcome, type World } from './world.ts';
-
-let world: World;
+import { type Attack, type Attempt, tryAll, useWorld } from './attempts.ts';
+import { openWorld, type World } from './world.ts';
 
 const lockPath = (at: World, name = '', sub = ''): string =>
   `/apis/kilit.dev/v1alpha1/namespaces/${at.namespace}/distributedlocks${name && `/${name}`}${sub && `/${sub}`}`;
@@ -15,36 +14,49 @@ const aLock = (name: string, spec?: object): KubeObject => ({
   ...(spec !== undefined && { spec: spec as KubeObject }),
 });
 
-beforeAll(async () => {
-  world = await openWorld('lock');
-  for (const name of ['held', 'forced', 'free', 'keeping']) {
-    await world.kube.must('POST', lockPath(world), { body: aLock(name) });
-  }
-  const status = { holder: { kind: 'Pod', name: 'holder', uid: world.holder.uid }, fencingToken: '4711' };
-  for (const name of ['held', 'forced']) {
-    await world.kube.must('PATCH', lockPath(world, name, 'status'), { as: world.who.operator, body: { status } });
-  }
-  const now = new Date().toISOString();
-  const conditions = [{ type: 'Held', status: 'True', reason: 'Confirmed', message: 'Held.', lastTransitionTime: now }];
-  await world.kube.must('PATCH', lockPath(world, 'keeping', 'status'), {
-    as: world.who.operator,
-    body: { status: { conditions } },
-  });
-  await world.kube.must('PATCH', lockPath(world, 'forced'), {
-    body: { metadata: { annotations: { 'kilit.dev/force-delete': '' } } },
-  });
-  await world.kube.must('PATCH', lockPath(world, 'held'), {
-    as: world.who.operator,
-    body: { metadata: { finalizers: ['kilit.dev/holder'] } },
-  });
-});
+/** Held locks with the annotation kilit.dev/force-delete, and its value. */
+const FORCED = {
+  forced: 'true',
+  'forced-false': 'false',
+  'forced-empty': '',
+  'forced-yes': 'yes',
+  'forced-capital': 'True',
+};
+
+const at = useWorld(
+  () => openWorld('lock'),
+  async (world) => {
+    const forced = Object.entries(FORCED);
+    for (const name of ['held', 'free', 'keeping', ...forced.map(([name]) => name)]) {
+      await world.kube.must('POST', lockPath(world), { body: aLock(name) });
+    }
+    const status = { holder: { kind: 'Pod', name: 'holder', uid: world.holder.uid }, fencingToken: '4711' };
+    for (const name of ['held', ...forced.map(([name]) => name)]) {
+      await world.kube.must('PATCH', lockPath(world, name, 'status'), { as: world.who.operator, body: { status } });
+    }
+    for (const [name, value] of forced) {
+      await world.kube.must('PATCH', lockPath(world, name), {
+        body: { metadata: { annotations: { 'kilit.dev/force-delete': value } } },
+      });
+    }
+    const now = new Date().toISOString();
+    const conditions = [
+      { type: 'Held', status: 'True', reason: 'Confirmed', message: 'Held.', lastTransitionTime: now },
+    ];
+    await world.kube.must('PATCH', lockPath(world, 'keeping', 'status'), {
+      as: world.who.operator,
+      body: { status: { conditions } },
+    });
+    await world.kube.must('PATCH', lockPath(world, 'held'), {
+      as: world.who.operator,
+      body: { metadata: { finalizers: ['kilit.dev/holder'] } },
+    });
+  },
+);
+// The finalizer would keep the namespace: the operator, scaled away meanwhile, takes it off in real life.
 afterAll(async () => {
-  // The finalizer would keep the namespace: the operator, scaled away meanwhile, takes it off in real life.
-  await world?.kube.ask('PATCH', lockPath(world, 'held'), {
-    as: world.who.operator,
-    body: { metadata: { finalizers: [] } },
-  });
-  await world?.[Symbol.asyncDispose]();
+  const { kube, who } = at.world;
+  await kube.ask('PATCH', lockPath(at.world, 'held'), { as: who.operator, body: { metadata: { finalizers: [] } } });
 });
 
 const patching = (path: (at: World) => string, body: unknown) => (at: World, as: Identity) =>
@@ -63,6 +75,16 @@ const attacks: readonly Attack[] = [
     refused:
       /lock held is held by Pod holder with token 4711; stop its holder first, or annotate the lock kilit\.dev\/force-delete=true/,
   },
+  ...Object.entries(FORCED)
+    .filter(([, value]) => value !== 'true')
+    .map(([name, value]) => ({
+      name: `a person deletes a held lock whose annotation kilit.dev/force-delete is "${value}"`,
+      as: 'editor' as const,
+      send: deleting(name),
+      refused: new RegExp(
+        `annotate the lock kilit\\.dev/force-delete=true, exactly \\(it is "${value}"\\), and delete`,
+      ),
+    })),
   {
     name: 'an administrator deletes a lock that is Held but names no holder',
     as: 'admin',
@@ -183,28 +205,22 @@ const legitimate: readonly Attempt[] = [
 ];
 
 describe('a DistributedLock', () => {
-  test.each(attacks)('refuses: $name', async ({ refused, ...attempt }) => {
-    expect(await outcome(world, attempt)).toMatch(refused);
-  });
-
-  test.each(legitimate)('allows: $name', async (attempt) => {
-    expect(await outcome(world, attempt)).toBe('allowed');
-  });
+  tryAll(at, { attacks, legitimate });
 
   test('has the defaults of its spec without one', async () => {
-    const { spec } = await world.kube.must('GET', lockPath(world, 'free'));
+    const { spec } = await at.world.kube.must('GET', lockPath(at.world, 'free'));
     expect(spec).toEqual({ leaseDurationSeconds: 15, takeoverDelaySeconds: 5 });
   });
 
   test('shows holder, token, waiters, readiness and age under its short name', () => {
-    const table = world.kube.kubectl(['get', 'dlock', 'held', '-n', world.namespace]);
+    const table = at.world.kube.kubectl(['get', 'dlock', 'held', '-n', at.world.namespace]);
     expect(table).toMatch(/^NAME +HOLDER +TOKEN +WAITERS +READY +AGE\nheld +holder +4711 /);
   });
 
   test('may be viewed by whoever may view the namespace, and not changed', async () => {
-    const binding = `/apis/rbac.authorization.k8s.io/v1/namespaces/${world.namespace}/rolebindings`;
+    const binding = `/apis/rbac.authorization.k8s.io/v1/namespaces/${at.world.namespace}/rolebindings`;
     const apiGroup = 'rbac.authorization.k8s.io';
-    await world.kube.must('POST', binding, {
+    await at.world.kube.must('POST', binding, {
       body: {
         metadata: { name: 'viewer' },
         roleRef: { apiGroup, kind: 'ClusterRole', name: 'view' },
@@ -212,8 +228,8 @@ describe('a DistributedLock', () => {
       },
     });
     const as: Identity = { kind: 'user', name: 'victor', groups: ['system:authenticated'] };
-    await expect.poll(async () => (await world.kube.ask('GET', lockPath(world), { as })).status).toBe(200);
-    const answer = await world.kube.ask('DELETE', lockPath(world, 'free'), { as });
+    await expect.poll(async () => (await at.world.kube.ask('GET', lockPath(at.world), { as })).status).toBe(200);
+    const answer = await at.world.kube.ask('DELETE', lockPath(at.world, 'free'), { as });
     expect(answer.status).toBe(403);
   });
 });

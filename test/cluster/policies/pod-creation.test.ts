@@ -1,19 +1,16 @@
 /** Labelled Pods that are refused for what their author wrote; on the real API server. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe } from 'vitest';
+import { type Attack, tryAll, useWorld } from './attempts.ts';
 import { create, creatingPod } from './pods.ts';
-import { type Attack, aPod, openWorld, outcome, type World } from './world.ts';
+import { aPod, openWorld } from './world.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld('pod');
-});
-afterAll(() => world?.[Symbol.asyncDispose]());
+const at = useWorld(() => openWorld('pod'));
 
 const withAnnotation = (key: string, value: string) =>
   aPod({ metadata: { name: 'probe', annotations: { [key]: value } } });
 const withLock = (lock: string) => aPod({ metadata: { name: 'probe', labels: { 'kilit.dev/lock': lock } } });
 
-const creations: readonly Attack[] = [
+const attacks: readonly Attack[] = [
   {
     name: 'a static Pod',
     as: 'node',
@@ -148,8 +145,6 @@ const creations: readonly Attack[] = [
   },
 ];
 
-describe('a labelled Pod', () => {
-  test.each(creations)('is not created with $name', async ({ refused, ...attempt }) => {
-    expect(await outcome(world, attempt)).toMatch(refused);
-  });
+describe('the creation of a labelled Pod with', () => {
+  tryAll(at, { attacks });
 });

@@ -1,15 +1,12 @@
 /**
  * The injected parts of a Pod, each spoilt in turn: a manifest that was copied, edited and created again is refused.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { type Attack, outcome, useWorld } from './attempts.ts';
 import { container, copied, creatingSpoilt, envOf, initContainer, inject, mountOf, type Pod } from './pods.ts';
-import { type Attack, openWorld, outcome, type World } from './world.ts';
+import { openWorld } from './world.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld('pod');
-});
-afterAll(() => world?.[Symbol.asyncDispose]());
+const at = useWorld(() => openWorld('pod'));
 
 const spoilt: readonly (Omit<Attack, 'send' | 'as'> & { readonly spoil: (pod: Pod) => void })[] = [
   {
@@ -166,7 +163,7 @@ const spoilt: readonly (Omit<Attack, 'send' | 'as'> & { readonly spoil: (pod: Po
 
 describe('an injected Pod', () => {
   test.each(spoilt)('is not created again with $name', async ({ name, spoil, refused }) => {
-    expect(await outcome(world, { name, as: 'editor', send: creatingSpoilt(spoil) })).toMatch(refused);
+    expect(await outcome(at.world, { name, as: 'editor', send: creatingSpoilt(spoil) })).toMatch(refused);
   });
 
   test('a refusal names every fault of the injected containers', async () => {
@@ -175,15 +172,15 @@ describe('an injected Pod', () => {
       initContainer(pod, 'kilit-reset').image = 'b';
       delete initContainer(pod, 'kilit').startupProbe;
     };
-    const refusal = await outcome(world, { name: 'three', as: 'editor', send: creatingSpoilt(spoil) });
+    const refusal = await outcome(at.world, { name: 'three', as: 'editor', send: creatingSpoilt(spoil) });
     expect(refusal).toMatch(
       /image of kilit-reset is b instead of .*; image of kilit is a instead of .*; startup probe of kilit/,
     );
   });
 
   test('an injected Pod is as it was after being created again', async () => {
-    const once = await inject(world);
-    const twice = await inject(world, copied(once, 'probe') as never);
+    const once = await inject(at.world);
+    const twice = await inject(at.world, copied(once, 'probe') as never);
     expect(twice.spec).toEqual(once.spec);
   });
 });

@@ -1,32 +1,31 @@
 /** What kilit writes on a Pod only kilit writes, and what its author said at creation stays; on the real API server. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Identity } from '../../support/kube.ts';
+import { type Attack, type Attempt, tryAll, useWorld } from './attempts.ts';
 import { copied, create, creatingPod, creatingSpoilt, initContainer, type Pod, patchingPod } from './pods.ts';
-import { type Attack, type Attempt, aPod, openWorld, outcome, podPath, type World } from './world.ts';
-
-let world: World;
+import { aPod, openWorld, podPath, type World } from './world.ts';
 
 /** `holder` holds with token 100, `sibling` waits, `standby` is of that mode, `plain` has no label. */
-beforeAll(async () => {
-  world = await openWorld('pod');
-  const { kube, namespace, who } = world;
-  await kube.must('POST', podPath(namespace), {
-    body: aPod({
-      metadata: { name: 'standby', annotations: { 'kilit.dev/mode': 'standby', 'kilit.dev/port': '9000' } },
-    }),
-  });
-  await kube.must('POST', podPath(namespace), { body: aPod({ metadata: { name: 'plain', labels: { app: 'x' } } }) });
-  await kube.must('PATCH', podPath(namespace, 'holder'), {
-    as: who.operator,
-    body: {
-      metadata: {
-        labels: { 'kilit.dev/leader': 'true' },
-        annotations: { 'kilit.dev/fencing-token': '100', 'kilit.dev/queued-at': '1700000000000000' },
+const at = useWorld(
+  () => openWorld('pod'),
+  async ({ kube, namespace, who }) => {
+    await kube.must('POST', podPath(namespace), {
+      body: aPod({
+        metadata: { name: 'standby', annotations: { 'kilit.dev/mode': 'standby', 'kilit.dev/port': '9000' } },
+      }),
+    });
+    await kube.must('POST', podPath(namespace), { body: aPod({ metadata: { name: 'plain', labels: { app: 'x' } } }) });
+    await kube.must('PATCH', podPath(namespace, 'holder'), {
+      as: who.operator,
+      body: {
+        metadata: {
+          labels: { 'kilit.dev/leader': 'true' },
+          annotations: { 'kilit.dev/fencing-token': '100', 'kilit.dev/queued-at': '1700000000000000' },
+        },
       },
-    },
-  });
-});
-afterAll(() => world?.[Symbol.asyncDispose]());
+    });
+  },
+);
 
 const annotated = (annotations: Readonly<Record<string, string | null>>) => ({ metadata: { annotations } });
 const labelled = (labels: Readonly<Record<string, string | null>>) => ({ metadata: { labels } });
@@ -277,17 +276,11 @@ const legitimate: readonly Attempt[] = [
 ];
 
 describe('a labelled Pod', () => {
-  test.each([...forgeries, ...changes])('refuses: $name', async ({ refused, ...attempt }) => {
-    expect(await outcome(world, attempt)).toMatch(refused);
-  });
-
-  test.each(legitimate)('allows: $name', async (attempt) => {
-    expect(await outcome(world, attempt)).toBe('allowed');
-  });
+  tryAll(at, { attacks: [...forgeries, ...changes], legitimate });
 
   test('cannot be given a token through pods/resize, which keeps the metadata as they are', async () => {
     const send = patchingPod('sibling', annotated({ 'kilit.dev/fencing-token': '101' }), 'resize');
-    const { status, body } = await send(world, world.who.admin);
+    const { status, body } = await send(at.world, at.world.who.admin);
     expect(status).toBe(200);
     expect(body.metadata?.annotations).not.toHaveProperty('kilit.dev/fencing-token');
   });

@@ -1,8 +1,9 @@
 /** The cluster's token base on the real API server: it only grows, and without it no lock is granted. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OPERATOR_NAMESPACE } from '../../support/install.ts';
+import { type Attack, type Attempt, outcome } from './attempts.ts';
 import { aLease, granted, leasePath, replacing } from './leases.ts';
-import { type Attack, type Attempt, openWorld, outcome, until, type World, without } from './world.ts';
+import { openWorld, until, type World, without } from './world.ts';
 
 const PATH = `/api/v1/namespaces/${OPERATOR_NAMESPACE}`;
 const ANNOTATION = 'kilit.dev/token-base';

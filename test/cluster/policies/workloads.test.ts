@@ -123,9 +123,10 @@ describe('a label on something that makes Pods for ever', () => {
     },
   });
   const without = (made: ReturnType<typeof body>) => ({ ...made, spec: { ...made.spec, serviceName: undefined } });
+  const recreated = (made: { spec: object }) => ({ ...made, spec: { ...made.spec, strategy: { type: 'Recreate' } } });
 
   test.each([
-    { plural: 'deployments', kind: 'Deployment', make: (pod: Labels) => without(body(pod)) },
+    { plural: 'deployments', kind: 'Deployment', make: (pod: Labels) => recreated(without(body(pod))) },
     { plural: 'replicasets', kind: 'ReplicaSet', make: (pod: Labels) => without(body(pod)) },
     { plural: 'daemonsets', kind: 'DaemonSet', make: (pod: Labels) => without(body(pod)) },
     { plural: 'statefulsets', kind: 'StatefulSet', make: body },
@@ -138,5 +139,45 @@ describe('a label on something that makes Pods for ever', () => {
     const both = await create('apps/v1', plural, make({ [LABEL]: 'billing' }));
     expect(both.status).toBe(201);
     expect(both.warnings).toEqual([]);
+  });
+});
+
+describe('a rolling update of a Deployment', () => {
+  const aDeployment = ({ lock, mode, type }: { lock?: string; mode?: string; type?: string }) => ({
+    metadata: { name: 'made' },
+    spec: {
+      selector: { matchLabels: { app: 'x' } },
+      ...(type !== undefined && { strategy: { type } }),
+      template: {
+        metadata: {
+          labels: { app: 'x', ...(lock !== undefined && { [LABEL]: lock }) },
+          ...(mode !== undefined && { annotations: { 'kilit.dev/mode': mode } }),
+        },
+        spec: { containers: [{ name: 'main', image: 'example/main:1' }] },
+      },
+    },
+  });
+
+  test.each([
+    { what: 'no strategy', change: {} },
+    { what: 'strategy RollingUpdate', change: { type: 'RollingUpdate' } },
+    { what: 'mode gate', change: { mode: 'gate' } },
+  ])('earns a warning where its Pods are gated, with $what', async ({ change }) => {
+    const answer = await create('apps/v1', 'deployments', aDeployment({ lock: 'billing', ...change }));
+    expect(answer.status).toBe(201);
+    expect(answer.warnings.join()).toContain(
+      "kilit: Deployment 'made' is gated by lock 'billing' and has strategy RollingUpdate: " +
+        'a rollout waits until the old Pod ends; set strategy Recreate or mode standby',
+    );
+  });
+
+  test.each([
+    { what: 'with strategy Recreate', change: { lock: 'billing', type: 'Recreate' } },
+    { what: 'of standbys', change: { lock: 'billing', mode: 'standby' } },
+    { what: 'without a lock', change: {} },
+  ])('earns none $what', async ({ change }) => {
+    const answer = await create('apps/v1', 'deployments', aDeployment(change));
+    expect(answer.status).toBe(201);
+    expect(answer.warnings).toEqual([]);
   });
 });

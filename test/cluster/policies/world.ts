@@ -7,7 +7,7 @@
 
 import { helm, openTestKube } from '../../support/cluster.ts';
 import { installArgs, OPERATOR_NAMESPACE, RELEASE } from '../../support/install.ts';
-import type { Answer, Identity, Kube, KubeObject } from '../../support/kube.ts';
+import type { Identity, Kube, KubeObject } from '../../support/kube.ts';
 
 export interface World extends AsyncDisposable {
   readonly kube: Kube;
@@ -75,24 +75,6 @@ export async function openWorld(prefix: string): Promise<World> {
       kube.close();
     },
   };
-}
-
-/** One write that must be refused, or let through. Always a dry run: an attack that succeeds does no harm to the next. */
-export interface Attempt {
-  readonly name: string;
-  readonly as: Who;
-  readonly send: (world: World, as: Identity) => Promise<Answer>;
-}
-
-/** An attempt that must be refused, with this text. */
-export interface Attack extends Attempt {
-  readonly refused: RegExp;
-}
-
-/** Name and answer of an attempt, for `expect`: the text of a refusal, or `allowed`. */
-export async function outcome(world: World, attempt: Attempt): Promise<string> {
-  const answer = await attempt.send(world, world.who[attempt.as]);
-  return answer.status >= 200 && answer.status < 300 ? 'allowed' : `${answer.status}: ${answer.body.message ?? ''}`;
 }
 
 export const podPath = (namespace: string, name = ''): string =>
