@@ -1,4 +1,4 @@
-# One image for operator and sidecar: Node, its shared libraries, two bundles; no shell, no package manager.
+# One image for operator, sidecar and command line: Node, its shared libraries, three bundles; no shell, no package manager.
 #
 #   docker build -t localhost/kilit:dev .
 #
@@ -28,7 +28,9 @@ RUN npm run build
 
 FROM scratch
 COPY --from=base /rootfs/ /
-COPY --from=build /src/dist/ /app/
+# Not dist/lib: that is for programs which import kilit.
+COPY --from=build /src/dist/*.js /app/
+COPY --from=build /src/dist/sql/ /app/sql/
 ENV NODE_ENV=production
 USER 65532:65532
 WORKDIR /

@@ -2,6 +2,9 @@ import { defineConfig } from 'vitest/config';
 
 const node = { environment: 'node' as const, globals: false };
 
+/** `import 'kilit/…'` is the source here, as for `node --conditions=source` and for tsc: no build is needed. */
+const ssr = { resolve: { conditions: ['source', 'module', 'node', 'development|production'] } };
+
 export default defineConfig({
   test: {
     projects: [
@@ -9,11 +12,12 @@ export default defineConfig({
         test: {
           ...node,
           name: 'unit',
-          include: ['test/{core,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
+          include: ['test/{cli,core,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
         },
       },
       { test: { ...node, name: 'chart', include: ['test/chart/**/*.test.ts'], testTimeout: 60_000 } },
       {
+        ssr,
         test: {
           ...node,
           name: 'postgres',

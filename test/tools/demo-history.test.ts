@@ -14,12 +14,20 @@ describe('a line of a program', () => {
     });
   });
 
-  it.each(['', 'token 5', '2026-01-31T12:00:00Z token undefined', 'yesterday token 5'])(
-    "is not read from '%s'",
-    (text) => {
-      expect(parsePrinted(text, of)).toBeUndefined();
-    },
-  );
+  it('is read when the program says more after its token', () => {
+    const read = parsePrinted('2026-01-31T12:00:00Z token 41: about to charge customer 3 (Cleo)', of);
+    expect(read?.token).toBe(41n);
+  });
+
+  it.each([
+    '',
+    'token 5',
+    '2026-01-31T12:00:00Z token 5th',
+    '2026-01-31T12:00:00Z token undefined',
+    'yesterday token 5',
+  ])("is not read from '%s'", (text) => {
+    expect(parsePrinted(text, of)).toBeUndefined();
+  });
 });
 
 describe('what the programs printed', () => {

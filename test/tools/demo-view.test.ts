@@ -21,6 +21,13 @@ describe('the table', () => {
     ]);
   });
 
+  it('makes room for the long name of a Pod of a Deployment', () => {
+    const long: Row = { ...waits, pod: 'billing-7c5d65c89d-pqsnq' };
+    const lines = table({ ...of, rows: [holds, long] }, { width: 80, paint: colourless });
+    const columns = [...lines.slice(2, 4), lines[4] ?? ''].map((text) => text.search(/STATE|holds|waits/));
+    expect(new Set(columns)).toEqual(new Set([4 + long.pod.length + 1]));
+  });
+
   it('never is wider than the terminal, which would break the redrawing', () => {
     for (const width of [1, 10, 30]) {
       for (const text of table(of, { width, paint: colourless })) expect(text.length).toBeLessThanOrEqual(width + 1);
@@ -78,13 +85,21 @@ describe('the end', () => {
   });
 
   it('tells how to keep the cluster when it is gone, and does not when it is there', () => {
-    const at = { name: 'second', defaultName: 'demo' };
+    const at = { name: 'second', defaultName: 'demo', billing: true };
     expect(outro({ ...at, kept: false }).join('\n')).toContain('npm run demo -- --keep --name second');
     expect(outro({ ...at, kept: true }).join('\n')).not.toContain('--keep');
   });
 
+  it('shows how to read the ledgers only where the last act was played', () => {
+    const at = { name: 'demo', kept: true, defaultName: 'demo' };
+    expect(outro({ ...at, billing: true }).join('\n')).toContain('check unguarded');
+    expect(outro({ ...at, billing: false }).join('\n')).not.toContain('check unguarded');
+  });
+
   it('names the cluster in every command that needs it', () => {
-    const lines = outro({ name: 'second', kept: true, defaultName: 'demo' }).filter((text) => text.includes('npm run'));
+    const lines = outro({ name: 'second', kept: true, defaultName: 'demo', billing: true }).filter((text) =>
+      text.includes('npm run'),
+    );
     expect(lines).toHaveLength(2);
     for (const text of lines) expect(text).toContain('--name second');
   });

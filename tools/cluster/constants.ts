@@ -16,4 +16,6 @@ export const MAX_NAME_LENGTH = 20;
 export const KILIT_IMAGE = 'localhost/kilit:dev';
 /** Node and busybox with a shell, for test programs. */
 export const TEST_IMAGE = 'localhost/kilit-test:dev';
+/** Programs and database of `examples/paused-holder`. */
+export const EXAMPLE_IMAGE = 'localhost/kilit-example:dev';
 export const PAUSE_IMAGE = 'localhost/kilit-pause:1';

@@ -144,6 +144,7 @@ async function loadIntoKind(
 
 function dockerfileOf(image: string): string {
   if (image.includes('kilit-test')) return join(import.meta.dirname, 'images', 'test', 'Dockerfile.docker');
+  if (image.includes('kilit-example')) return join(repositoryRoot, 'examples', 'paused-holder', 'Dockerfile');
   return join(repositoryRoot, 'Dockerfile');
 }
 

@@ -12,9 +12,10 @@ export interface DemoOptions {
 
 export const DEFAULT_NAME = 'demo';
 
-export const HELP = `Shows on a real Kubernetes cluster who holds a lock, and what happens when programs, Pods and the operator die.
+export const HELP = `Shows on a real Kubernetes cluster who holds a lock, what happens when programs, Pods and the operator die,
+and how a database refuses a holder that was paused for too long.
 
-  npm run demo                    about two minutes; the first time ever about 12 more, to build Kubernetes
+  npm run demo                    about three minutes; the first time ever about 12 more, to build Kubernetes
 
 It needs Linux and root, or a Docker or Podman engine and kind. It brings up a cluster of its own, touches no other,
 and takes it down at the end; after a failure it leaves it up and says where the logs are.

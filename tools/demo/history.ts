@@ -9,9 +9,9 @@ export interface Printed {
   readonly at: number;
 }
 
-/** Reads a line of `kubectl logs --timestamps`, for example `2026-01-31T12:00:00.123456789Z token 4711`. */
+/** Reads a line of `kubectl logs --timestamps`, for example `2026-01-31T12:00:00.123456789Z token 4711: charged Ada`. */
 export function parsePrinted(line: string, of: Pick<Printed, 'uid' | 'pod'>): Printed | undefined {
-  const found = /^(\S+) token (\d+)$/.exec(line.trimEnd());
+  const found = /^(\S+) token (\d+)(?::|$)/.exec(line.trimEnd());
   const [, time, token] = found ?? [];
   if (time === undefined || token === undefined) return undefined;
   const at = Date.parse(time);

@@ -1,6 +1,7 @@
 /** `npm run demo`: see cli.ts for the command line. Ends the cluster, whatever happens, unless it failed or is kept. */
 import { spawnSync } from 'node:child_process';
 import { join, relative } from 'node:path';
+import { whyNoExample } from '../cluster/images/example.ts';
 import type { Cluster } from '../cluster/index.ts';
 import { repositoryRoot } from '../cluster/paths.ts';
 import { sleep } from '../cluster/progress.ts';
@@ -33,7 +34,15 @@ async function main(options: DemoOptions): Promise<number> {
     screen.print('', bold(`All acts showed what they claim (${elapsed().trim()})`), ...summary(shown));
     if (!options.keep) await cluster?.down();
     screen.show(undefined);
-    screen.print('', ...outro({ name: options.name, kept: options.keep, defaultName: DEFAULT_NAME }));
+    screen.print(
+      '',
+      ...outro({
+        name: options.name,
+        kept: options.keep,
+        defaultName: DEFAULT_NAME,
+        billing: whyNoExample() === undefined,
+      }),
+    );
     return 0;
   } catch (error) {
     screen.show(undefined);

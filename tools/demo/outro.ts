@@ -25,7 +25,24 @@ export function summary(shown: readonly Shown[]): string[] {
   );
 }
 
-export function outro(at: { readonly name: string; readonly kept: boolean; readonly defaultName: string }): string[] {
+const LEDGERS = [
+  'The last act is examples/paused-holder; its README says how to play it by hand. Its ledgers:',
+  '',
+  `  kubectl exec -n ${NAMESPACE} postgres -- check guarded       # each customer charged once`,
+  `  kubectl exec -n ${NAMESPACE} postgres -- check unguarded     # one of them twice`,
+  `  kubectl exec -n ${NAMESPACE} postgres -- sql guarded "select * from kilit.refusals"`,
+  '',
+];
+
+export interface Ending {
+  readonly name: string;
+  readonly kept: boolean;
+  readonly defaultName: string;
+  /** Whether the last act was played, which needs a PostgreSQL for this machine. */
+  readonly billing: boolean;
+}
+
+export function outro(at: Ending): string[] {
   const nameFlag = at.name === at.defaultName ? '' : ` --name ${at.name}`;
   return [
     ...(at.kept
@@ -41,6 +58,7 @@ export function outro(at: { readonly name: string; readonly kept: boolean; reado
     `  kubectl get pods -n ${NAMESPACE} -L kilit.dev/leader         # by this label a Service selects the holder`,
     `  kubectl delete pod -n ${NAMESPACE} -l kilit.dev/leader=true  # pass the lock on`,
     '',
+    ...(at.billing ? LEDGERS : []),
     'A Deployment of your own, in the namespace of the lock, takes part by one label on its Pod template.',
     'It needs the strategy Recreate: a rolling update would keep the old Pod, which holds, until the new one is',
     'ready, which waits.',

@@ -63,15 +63,18 @@ export function settledHolder(sight: Sight, apart?: string): Holder | undefined 
 
 const isOnly = (pods: readonly RawPod[], uid: string): boolean => pods.length === 1 && pods[0]?.metadata.uid === uid;
 
-/** The Pods in the order of their numbers, so that a row keeps its place. */
+/** The Pods in the order of their names, numbers by value, so that a row keeps its place. */
 export function rowsOf(sight: Sight): readonly Row[] {
-  const number = (pod: RawPod): number => Number(pod.metadata.name.replace(/^\D*/, ''));
-  const rows = sight.pods.toSorted((a, b) => number(a) - number(b)).map((pod) => rowOf(pod, sight));
+  const rows = sight.pods
+    .toSorted((a, b) => byName.compare(a.metadata.name, b.metadata.name))
+    .map((pod) => rowOf(pod, sight));
   const holder = holderOf(sight);
   if (holder === undefined || sight.pods.some((pod) => pod.metadata.uid === holder.uid)) return rows;
   const { name, token } = holder;
   return [{ pod: name, state: 'ended', token, why: 'its Pod is gone; the operator has to pass the lock on' }, ...rows];
 }
+
+const byName = new Intl.Collator('en', { numeric: true });
 
 function rowOf(pod: RawPod, sight: Sight): Row {
   const { name, uid } = pod.metadata;

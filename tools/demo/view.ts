@@ -18,6 +18,7 @@ const MARKS: Readonly<Record<RowState, { readonly mark: string; readonly style: 
   ended: { mark: '×', style: 'dim' },
 };
 
+/** At least; a longer Pod name makes its column wider. */
 const COLUMNS = { pod: 10, state: 10, token: 8 };
 const RULE_WIDTH = 78;
 
@@ -33,14 +34,15 @@ export function table(
   at: { readonly width: number; readonly paint: Paint },
 ): string[] {
   const { paint } = at;
-  const head = cut(`    ${columns('POD', 'STATE', 'TOKEN')}WHY`, at.width);
+  const podWidth = widestPod(rows);
+  const head = cut(`    ${columns({ pod: 'POD', state: 'STATE', token: 'TOKEN' }, podWidth)}WHY`, at.width);
   return [
     paint('dim', `  ${'─'.repeat(Math.max(0, Math.min(RULE_WIDTH, at.width - 2)))}`),
     paint('bold', cut(`  ${title}`, at.width)),
     paint('dim', head),
     ...rows.map((row) => {
       const { mark, style } = MARKS[row.state];
-      return paint(style, cut(`  ${mark} ${line(row)}`, at.width));
+      return paint(style, cut(`  ${mark} ${line(row, podWidth)}`, at.width));
     }),
     paint('dim', cut(pending === undefined ? '' : `  … ${pending}`, at.width)),
   ];
@@ -48,18 +50,24 @@ export function table(
 
 /** One line for each Pod that is new, looks different or is gone. */
 export function changes(before: readonly Row[], after: readonly Row[]): readonly string[] {
-  const old = new Map(before.map((row) => [row.pod, line(row)]));
+  const podWidth = widestPod([...before, ...after]);
+  const text = (row: Row): string => line(row, podWidth);
+  const old = new Map(before.map((row) => [row.pod, text(row)]));
   const kept = new Set(after.map((row) => row.pod));
   return [
-    ...after.map(line).filter((text, index) => old.get(after[index]?.pod ?? '') !== text),
-    ...before.filter((row) => !kept.has(row.pod)).map((row) => `${row.pod.padEnd(COLUMNS.pod)} gone`),
+    ...after.filter((row) => old.get(row.pod) !== text(row)).map(text),
+    ...before.filter((row) => !kept.has(row.pod)).map((row) => `${row.pod.padEnd(podWidth)} gone`),
   ];
 }
 
-const line = (row: Row): string => columns(row.pod, row.state, row.token) + row.why;
+const widestPod = (rows: readonly Row[]): number => Math.max(COLUMNS.pod, ...rows.map((row) => row.pod.length));
 
-const columns = (pod: string, state: string, token: string): string =>
-  `${pod.padEnd(COLUMNS.pod)} ${state.padEnd(COLUMNS.state)} ${token.padEnd(COLUMNS.token)} `;
+const line = (row: Row, podWidth: number): string => columns(row, podWidth) + row.why;
+
+const columns = (
+  { pod, state, token }: { readonly pod: string; readonly state: string; readonly token: string },
+  podWidth: number,
+): string => `${pod.padEnd(podWidth)} ${state.padEnd(COLUMNS.state)} ${token.padEnd(COLUMNS.token)} `;
 
 const cut = (text: string, width: number): string => (text.length <= width ? text : `${text.slice(0, width - 1)}…`);
 

@@ -2,14 +2,15 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { build as buildBundles } from '../../build.ts';
-import { KILIT_IMAGE, PAUSE_IMAGE, TEST_IMAGE } from '../constants.ts';
+import { EXAMPLE_IMAGE, KILIT_IMAGE, PAUSE_IMAGE, TEST_IMAGE } from '../constants.ts';
 import { run } from '../exec.ts';
 import { withMachineLock } from '../machine-lock.ts';
 import { cacheDir, repositoryRoot, shortHash } from '../paths.ts';
 import { step } from '../progress.ts';
 import type { OnProgress } from '../types.ts';
+import { bundleExample, postgresBase } from './example.ts';
 import { busyboxBase, nodeBase, pauseBase } from './node-base.ts';
 
 const here = import.meta.dirname;
@@ -44,6 +45,15 @@ const RECIPES: Readonly<Record<string, (onProgress: OnProgress) => Promise<Recip
       contexts: { base: await nodeBase(), build: await bundleContext() },
     };
   },
+  [EXAMPLE_IMAGE]: async (onProgress) => ({
+    dockerfile: join(repositoryRoot, 'examples', 'paused-holder', 'Dockerfile'),
+    contexts: {
+      base: await nodeBase(),
+      busybox: await busyboxBase(),
+      postgres: await postgresBase(),
+      build: await step(onProgress, 'bundle the example', exampleContext),
+    },
+  }),
 };
 
 export const isHarnessImage = (name: string): boolean => name in RECIPES;
@@ -70,23 +80,33 @@ export function buildImage(name: string, onProgress: OnProgress = () => {}): Pro
   });
 }
 
-/** The bundles as the Dockerfile's build stage would leave them: `src/dist/`. */
+/** What the Dockerfile takes of its build stage: `src/dist/` without the library. */
 async function bundleContext(): Promise<string> {
   const dir = join(cacheDir(), 'images', `context-${shortHash(repositoryRoot)}`);
   await rm(dir, { recursive: true, force: true });
-  await cp(join(repositoryRoot, 'dist'), join(dir, 'src', 'dist'), { recursive: true });
+  const dist = join(repositoryRoot, 'dist');
+  const filter = (source: string): boolean => source !== join(dist, 'lib');
+  await cp(dist, join(dir, 'src', 'dist'), { recursive: true, filter });
   return dir;
 }
 
-/** Folders in the cache carry the identity of what they were made from in their name; the bundles are read. */
+/** As its Dockerfile's build stage would leave it: `out/`. */
+async function exampleContext(): Promise<string> {
+  const dir = join(cacheDir(), 'images', `context-example-${shortHash(repositoryRoot)}`);
+  await rm(dir, { recursive: true, force: true });
+  await bundleExample(join(dir, 'out'));
+  return dir;
+}
+
+/** Folders in the cache carry the identity of what they were made from in their name; what is built is read. */
 async function contentHash(dockerfile: string, contexts: Readonly<Record<string, string>>): Promise<string> {
   const hash = createHash('sha256').update(await readFile(dockerfile));
   for (const [name, dir] of Object.entries(contexts)) {
     hash.update(`\0${name}\0${name === 'build' ? '' : dir}`);
     if (name !== 'build') continue;
-    const files = await readdir(join(dir, 'src', 'dist'));
-    for (const file of files.toSorted())
-      hash.update(`\0${file}\0`).update(await readFile(join(dir, 'src', 'dist', file)));
+    const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+    for (const file of files.toSorted()) hash.update(`\0${relative(dir, file)}\0`).update(await readFile(file));
   }
   return hash.digest('hex').slice(0, 16);
 }

@@ -44,7 +44,7 @@ export async function freezePod(stage: Stage): Promise<Next> {
   );
   await stage.say(
     `${from.name} still believes that it holds. Only the token tells them apart: ${from.token} is stale, ${next.to.token} is ` +
-      'the present one. (This version issues and proves tokens; it has no guard yet that makes a database refuse stale ones.)',
+      'the present one. (examples/paused-holder has a database that compares them.)',
   );
   await sleep(LOOK_MILLISECONDS);
   await wakeUp(stage, handOver, next.to);

@@ -13,6 +13,19 @@ begin
   perform pg_advisory_xact_lock(1802071146, 0);
 end $$;
 
+-- Whoever owns the schema may drop what is in it. A superuser may take over from another.
+do $$
+declare
+  former name := (select r.rolname from pg_catalog.pg_namespace n join pg_catalog.pg_roles r on r.oid = n.nspowner where n.nspname = 'kilit');
+begin
+  if former <> current_user
+    and (select not bool_and(r.rolsuper) from pg_catalog.pg_roles r where r.rolname in (former, current_user)) then
+    raise insufficient_privilege using
+      message = format('schema kilit belongs to role %I, not to %I', former, current_user),
+      hint = format('If %1$I has installed kilit here, upgrade it as that role: set role %1$I. Else drop the schema first.', former);
+  end if;
+end $$;
+
 create schema if not exists kilit;
 comment on schema kilit is 'Fencing tokens of kilit: kilit.enter() first in each transaction; see kilit.marks, kilit.refusals, kilit.protections';
 
@@ -37,6 +50,14 @@ begin
       end;
     end if;
   end loop;
-  if not pg_has_role('kilit_writer', 'kilit_reader', 'member') then grant kilit_reader to kilit_writer; end if;
-  if not pg_has_role('kilit_admin', 'kilit_writer', 'member') then grant kilit_writer to kilit_admin; end if;
+  begin
+    if not pg_has_role('kilit_writer', 'kilit_reader', 'member') then grant kilit_reader to kilit_writer; end if;
+  exception when unique_violation then
+    null; -- by an install in another database, just now
+  end;
+  begin
+    if not pg_has_role('kilit_admin', 'kilit_writer', 'member') then grant kilit_writer to kilit_admin; end if;
+  exception when unique_violation then
+    null;
+  end;
 end $$;

@@ -57,9 +57,12 @@ begin
   end if;
 end $$;
 
+-- Not in a read-only transaction (and on a standby): there the refusal itself is all that can be said.
 create or replace function kilit.count_refused(mark_id int) returns void
 language sql volatile set search_path = pg_catalog, pg_temp
-as $$ select nextval(format('kilit.refused_%s', mark_id)::regclass) $$;
+as $$
+  select nextval(format('kilit.refused_%s', mark_id)::regclass) where current_setting('transaction_read_only') = 'off'
+$$;
 
 -- Counts and notes a write that `observe` mode lets pass.
 create or replace function kilit.note_observed(mark_id int, kind text, token text, table_name text default null) returns void

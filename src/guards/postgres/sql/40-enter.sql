@@ -103,9 +103,20 @@ begin
   end if;
   -- Tells kilit.seal of another session, before the commit, which token is about to be the mark.
   perform setval(format('kilit.raising_%s', mark_id)::regclass, token);
+  perform kilit.commit_durably();
   update kilit.mark m set token = raise_mark.token, raised_at = clock_timestamp(), raised_by = session_user,
       sealed_at = case when sealed then clock_timestamp() end
     where m.id = mark_id;
+end $$;
+
+-- A mark that a crash or a failover forgets lets the former holder write again. So the transaction that changes one is
+-- never committed asynchronously, whatever the session asks for; all others are as they were.
+create or replace function kilit.commit_durably() returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
 end $$;
 
 -- `observe` mode: the same judgement, but nothing waits and nothing is refused.

@@ -20,6 +20,7 @@ begin
   select * into m from kilit.mark where mark.resource = reset.resource for update;
   update kilit.mark set token = t, raised_at = clock_timestamp(), raised_by = session_user, sealed_at = null where mark.id = m.id;
   perform setval(format('kilit.raising_%s', m.id)::regclass, t);
+  perform kilit.commit_durably();
   insert into kilit.change (resource, what, old_value, new_value, reason)
     values (reset.resource, 'token', m.token::text, t::text, reset.reason);
 end $$;
@@ -44,6 +45,7 @@ begin
   select m.mode into former from kilit.mark m where m.resource = set_mode.resource for update;
   if former = set_mode.mode then return; end if;
   update kilit.mark m set mode = set_mode.mode where m.resource = set_mode.resource;
+  perform kilit.commit_durably();
   insert into kilit.change (resource, what, old_value, new_value, reason)
     values (set_mode.resource, 'mode', former, set_mode.mode, set_mode.reason);
 end $$;

@@ -1,0 +1,30 @@
+import { installSql, uninstallSql } from '../guards/postgres/sql.ts';
+import type { Group } from './command.ts';
+
+const INSTALL = 'npx kilit guard postgres sql | psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction';
+const UNINSTALL = 'npx kilit guard postgres uninstall | psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction';
+
+export const guardPostgres: Group = {
+  kind: 'group',
+  summary: 'The guard for PostgreSQL 15 and newer, as plain SQL',
+  examples: [INSTALL, `psql "$DATABASE_URL" -c "select kilit.protect('shop.charge', 'shop/billing')"`],
+  commands: {
+    sql: {
+      kind: 'action',
+      summary: 'Print the SQL that installs or upgrades the guard in a database',
+      help: `Prints SQL that makes schema 'kilit' with its functions, views and roles. Run it once for each database, as a
+superuser or the database's owner; again to upgrade: marks and protected tables stay.
+Nothing is refused before a table is protected or a program enters.`,
+      examples: [INSTALL, 'npx kilit guard postgres sql > migrations/0042-kilit.sql'],
+      run: installSql,
+    },
+    uninstall: {
+      kind: 'action',
+      summary: 'Print the SQL that removes the guard with all its marks',
+      help: `Prints SQL that drops schema 'kilit', the triggers on protected tables, and the roles if nothing else needs them.
+Nothing refuses an old token afterwards, and the marks are lost.`,
+      examples: [UNINSTALL],
+      run: uninstallSql,
+    },
+  },
+};
