@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openServer, program } from '../../test/support/postgres/index.ts';
 
-const ROUNDS = 9;
+const ROUNDS = 7;
 const SECONDS = 3;
 const SCALE = 10;
 const TABLES = ['pgbench_accounts', 'pgbench_tellers', 'pgbench_branches', 'pgbench_history'];
