@@ -90,8 +90,12 @@ const charges = (billing: Billing, guard: GuardMode): Promise<readonly Charge[]>
 const chargedTwice = (rows: readonly Charge[]): readonly number[] =>
   CUSTOMERS.filter((each) => rows.filter(({ customer }) => customer === each).length > 1);
 
+/** Why this cannot be shown here; undefined when it can. */
+const whyNot = cluster.provider === 'existing' ? 'Pods of an existing cluster cannot be paused' : whyNoExample();
+if (whyNot !== undefined) console.log(`Skipped, paused-holder: ${whyNot}.`);
+
 describe
-  .skipIf(cluster.provider === 'existing' || whyNoExample() !== undefined)
+  .skipIf(whyNot !== undefined)
   .concurrent('a holder that is paused while it charges a customer, and wakes up when another has charged all', () => {
     beforeAll(async () => {
       kube = openTestKube();

@@ -1,11 +1,11 @@
 /** `guard.transaction` and `guard.seal` with both drivers: what they do and what they answer. */
 import { drizzle } from 'drizzle-orm/node-postgres';
-import { LockError, type PostgresGuard, postgresGuard, postgresJsGuard } from 'kilit/guards/postgres';
+import { type PostgresGuard, postgresGuard, postgresJsGuard } from 'kilit/guards/postgres';
 import pg from 'pg';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, sharedServer } from '../../support/postgres/index.ts';
-import { enterAnd, markOf, someoneWaits } from './support.ts';
+import { enterAnd, lockError, markOf, someoneWaits } from './support.ts';
 
 /** Both drivers behind one face: `run` is a statement in the driver's own transaction. */
 interface Side<Tx = unknown> {
@@ -37,15 +37,6 @@ function withPostgresJs(url: string): Side<postgres.TransactionSql> {
 async function waiters(database: Database, count: number): Promise<void> {
   const waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
   await expect.poll(async () => (await database.query(waiting)).length, { timeout: 10_000, interval: 10 }).toBe(count);
-}
-
-async function lockError(promise: Promise<unknown>): Promise<LockError> {
-  const error = await promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  if (!(error instanceof LockError)) throw new Error('No LockError was thrown.', { cause: error });
-  return error;
 }
 
 describe.each([

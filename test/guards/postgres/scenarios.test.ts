@@ -1,12 +1,12 @@
 /** What users of other lock systems ran into, with the guard in the way. Each name begins with the report; docs/scenarios.md. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LockError, type PostgresGuard, postgresGuard } from 'kilit/guards/postgres';
+import { type PostgresGuard, postgresGuard } from 'kilit/guards/postgres';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { repositoryRoot } from '../../../tools/cluster/paths.ts';
 import { type Database, sharedServer } from '../../support/postgres/index.ts';
-import { enterAnd, markOf, refusal } from './support.ts';
+import { enterAnd, lockError, markOf, refusal } from './support.ts';
 import { randomFrom } from './torture/random.ts';
 
 let database: Database;
@@ -18,15 +18,6 @@ function processOf(resource: string, name: string): PostgresGuard<pg.PoolClient>
   pool.on('error', () => {});
   open.push(pool);
   return postgresGuard(pool, { resource });
-}
-
-async function lockError(promise: Promise<unknown>): Promise<LockError> {
-  const error = await promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  if (!(error instanceof LockError)) throw new Error('No LockError was thrown.', { cause: error });
-  return error;
 }
 
 interface Appended {

@@ -1,5 +1,6 @@
 /** What a refused statement answers, and sessions that wait, for the guard's tests. */
 import type { Client } from 'pg';
+import { LockError } from '../../../src/guards/postgres/index.ts';
 import type { Database } from '../../support/postgres/index.ts';
 
 export interface Refusal {
@@ -58,4 +59,14 @@ export async function someoneWaits(database: Database): Promise<void> {
 export async function pidOf(client: Client): Promise<number> {
   const { rows } = await client.query('select pg_backend_pid() as pid');
   return rows[0].pid as number;
+}
+
+/** The `LockError` of a call that must fail with one. */
+export async function lockError(promise: Promise<unknown>): Promise<LockError> {
+  const error = await promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (!(error instanceof LockError)) throw new Error('No LockError was thrown.', { cause: error });
+  return error;
 }
