@@ -9,7 +9,7 @@ import type { LockKey, Observer } from './observe.ts';
 import type { Writer } from './writer.ts';
 
 export interface ReconcileDeps {
-  readonly observer: Observer;
+  readonly observer: Pick<Observer, 'observe'>;
   readonly gate: () => GrantGate;
   /** Called before each action; what it throws keeps the action from being written. */
   readonly check: (action: Action) => Promise<void>;
