@@ -36,8 +36,12 @@ export interface PodView {
   readonly confirmedDead: boolean;
 }
 
-/** Reduces a Pod to what decisions read. Pure; missing fields take the API server's defaults. */
-export function podView(pod: RawPod): PodView {
+/**
+ * Reduces a Pod to what decisions read. Pure; missing fields take the API server's defaults.
+ *
+ * A second deletion may shorten the grace period, from then on: the longest that `previous` knew still counts.
+ */
+export function podView(pod: RawPod, previous?: PodView): PodView {
   const { metadata, spec, status } = pod;
   const stateOf = (name: string) => status?.initContainerStatuses?.find((c) => c.name === name)?.state;
   const queuedAt = metadata.annotations?.[QUEUED_AT_ANNOTATION];
@@ -56,7 +60,11 @@ export function podView(pod: RawPod): PodView {
     token: metadata.annotations?.[TOKEN_ANNOTATION],
     leader: metadata.labels?.[LEADER_LABEL] !== undefined,
     queuedAt: queuedAt !== undefined && /^[0-9]{1,18}$/.test(queuedAt) ? BigInt(queuedAt) : undefined,
-    graceSeconds: Math.max(spec.terminationGracePeriodSeconds ?? 30, metadata.deletionGracePeriodSeconds ?? 0),
+    graceSeconds: Math.max(
+      spec.terminationGracePeriodSeconds ?? 30,
+      metadata.deletionGracePeriodSeconds ?? 0,
+      previous?.graceSeconds ?? 0,
+    ),
     containers: spec.containers.length + gatedInitContainers(pod).length + 1,
     sidecarRunning: stateOf(SIDECAR_CONTAINER)?.running !== undefined,
     // Until kilit-reset has ended the kubelet says `PodInitializing` of the sidecar, whatever keeps kilit-reset.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { podView } from '../../src/core/pod.ts';
+import { type PodView, podView } from '../../src/core/pod.ts';
 import type { RawContainerStatus } from '../../src/core/raw-pod.ts';
 
 type State = NonNullable<RawContainerStatus['state']>;
@@ -39,5 +39,32 @@ describe('why a sidecar does not run', () => {
   it('is nothing when it runs, or when the kubelet has not spoken yet', () => {
     expect(reasonOf({ reset: ended, sidecar: { running: {} } })).toBeUndefined();
     expect(reasonOf({})).toBeUndefined();
+  });
+});
+
+describe('the grace period of a Pod', () => {
+  const deleted = (graceSeconds: number, previous?: PodView): PodView =>
+    podView(
+      {
+        metadata: {
+          name: 'a',
+          namespace: 'shop',
+          uid: 'u',
+          resourceVersion: '1',
+          deletionTimestamp: '2026-01-01T00:00:00Z',
+          deletionGracePeriodSeconds: graceSeconds,
+        },
+        spec: { containers: [{ name: 'app' }], terminationGracePeriodSeconds: 30 },
+      },
+      previous,
+    );
+
+  it('is the longer of what it asks for and what it is deleted with', () => {
+    expect(deleted(600).graceSeconds).toBe(600);
+    expect(deleted(5).graceSeconds).toBe(30);
+  });
+
+  it('does not become shorter by a second deletion: that one counts from its own time on', () => {
+    expect(deleted(5, deleted(600)).graceSeconds).toBe(600);
   });
 });
