@@ -120,6 +120,8 @@ export function grantTerms(
 /** The kubelet kills containers in turn and gives each at least this long (measured, kubernetes-facts.md). */
 const SECONDS_PER_KILL = 2;
 
+const SLOWEST_CLOCK = 0.9;
+
 /** How long a grant may stay unconfirmed: a Pod that cannot confirm must not block the queue. */
 export function confirmWindowMs(terms: Terms): number {
   return Math.min(10, terms.leaseDurationSeconds) * 1000;
@@ -129,7 +131,8 @@ export function confirmWindowMs(terms: Terms): number {
  * How long after its last observed renewal a holder that proves nothing may still write, in milliseconds.
  *
  * A holder that is terminating, evicted, out of time, force-deleted or unknown gets its grace period more: the kubelet
- * restarts nothing in a terminating Pod, so its programs may run until the grace period ends.
+ * restarts nothing in a terminating Pod, so its programs may run until the grace period ends. That is counted by a clock
+ * which may run 10 % slower than this process's.
  */
 export function lapseMs(terms: Terms, holder: PodView | undefined): number {
   const ending =
@@ -139,5 +142,5 @@ export function lapseMs(terms: Terms, holder: PodView | undefined): number {
     holder.phase === 'Failed' ||
     holder.phase === 'Succeeded';
   const grace = ending ? Math.max(terms.gracePeriodSeconds, holder?.graceSeconds ?? 0) : 0;
-  return (terms.leaseDurationSeconds + terms.takeoverDelaySeconds + grace) * 1000;
+  return (terms.leaseDurationSeconds + terms.takeoverDelaySeconds + Math.ceil(grace / SLOWEST_CLOCK)) * 1000;
 }

@@ -157,17 +157,17 @@ describe('a held lock', () => {
     ['evicted', [aHolder('a', 900n, { disrupted: true })]],
     ['failed without proof', [aHolder('a', 900n, { phase: 'Failed' })]],
     ['unknown', []],
-  ])('waits its grace period more for a holder that is %s', (_, pods) => {
+  ])('waits its grace period by the slowest clock more for a holder that is %s', (_, pods) => {
     const observed = observedLock({ lease: heldBy(holder), pods: [...pods, queued('b', 1n)] });
-    expect(wanted(observed, 49_999)).toEqual([]);
-    expect(wanted(observed, 50_000)).toEqual(['Grant b 1000 after Expired']);
+    expect(wanted(observed, 53_999)).toEqual([]);
+    expect(wanted(observed, 54_000)).toEqual(['Grant b 1000 after Expired']);
   });
 
   it('waits as long as the deletion said when that is longer than the terms', () => {
     const slow = aHolder('a', 900n, { deleting: true, graceSeconds: 600 });
     const observed = observedLock({ lease: heldBy(slow), pods: [slow, queued('b', 1n)] });
-    expect(wanted(observed, 619_999)).toEqual([]);
-    expect(wanted(observed, 620_000)).toEqual(['Grant b 1000 after Expired']);
+    expect(wanted(observed, 686_999)).toEqual([]);
+    expect(wanted(observed, 687_000)).toEqual(['Grant b 1000 after Expired']);
   });
 
   it('reckons by the terms of the grant, not by the present spec', () => {
@@ -244,8 +244,8 @@ describe('a Lease that was made anew under a lock granted before', () => {
       lease: aLease({ token: 0n }),
       pods: [aHolder('a', 900n), queued('b', 1n)],
     });
-    expect(wanted(observed, 49_999)).toEqual([]);
-    expect(wanted(observed, 50_000)).toEqual(['Grant b 1000', 'JoinQueue a Lost']);
+    expect(wanted(observed, 53_999)).toEqual([]);
+    expect(wanted(observed, 54_000)).toEqual(['Grant b 1000', 'JoinQueue a Lost']);
   });
 
   it('does not wait for a holder whose death is confirmed', () => {
