@@ -79,7 +79,8 @@ function judgeFree(lease: LeaseView, context: Parameters<typeof judgeTenure>[1],
 /**
  * The terms of a grant that is still known although its Lease is gone, or undefined if none can be alive.
  *
- * Known from the lock's status, or from a Pod that still carries a token.
+ * Known from the lock's status, or from a Pod that still carries a token. It may be deleted with a longer grace period
+ * than it was granted the lock with.
  */
 export function earlierGrant(context: {
   readonly lock: LockView;
@@ -90,7 +91,9 @@ export function earlierGrant(context: {
   const { holder, terms, fencingToken } = lock.status;
   if (holder !== undefined && lastSeen(holder.uid)?.confirmedDead) return undefined;
   const marked = pods.find((pod) => pod.token !== undefined && !pod.confirmedDead);
+  const pod = holder === undefined ? marked : (lastSeen(holder.uid) ?? marked);
   const everGranted = (parseFencingToken(fencingToken) ?? 0n) > 0n;
   if (holder === undefined && marked === undefined && !everGranted) return undefined;
-  return terms ?? grantTerms(lock.spec, marked ?? { containers: 1, graceSeconds: 30 });
+  const known = terms ?? grantTerms(lock.spec, marked ?? { containers: 1, graceSeconds: 30 });
+  return { ...known, gracePeriodSeconds: Math.max(known.gracePeriodSeconds, pod?.graceSeconds ?? 0) };
 }

@@ -248,6 +248,17 @@ describe('a Lease that was made anew under a lock granted before', () => {
     expect(wanted(observed, 54_000)).toEqual(['Grant b 1000', 'JoinQueue a Lost']);
   });
 
+  it('waits as long as the deletion of the holder said when that is longer than the old terms', () => {
+    const slow = aHolder('a', 900n, { deleting: true, graceSeconds: 600 });
+    const observed = observedLock({
+      lock: aLock({ status }),
+      lease: aLease({ token: 0n }),
+      pods: [slow, queued('b', 1n)],
+    });
+    expect(wanted(observed, 686_999)).toEqual([]);
+    expect(wanted(observed, 687_000)).toEqual(['Grant b 1000', 'Unmark a']);
+  });
+
   it('does not wait for a holder whose death is confirmed', () => {
     const dead = aHolder('a', 900n, { phase: 'Failed', confirmedDead: true });
     const observed = observedLock({
