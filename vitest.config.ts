@@ -15,6 +15,16 @@ export default defineConfig({
           include: ['test/{cli,core,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
         },
       },
+      {
+        test: {
+          ...node,
+          name: 'simulation',
+          include: ['test/simulation/**/*.test.ts'],
+          // After all others: it takes every core, and the cluster's tests measure times.
+          sequence: { groupOrder: 2 },
+          testTimeout: 600_000,
+        },
+      },
       { test: { ...node, name: 'chart', include: ['test/chart/**/*.test.ts'], testTimeout: 60_000 } },
       {
         ssr,
