@@ -28,6 +28,7 @@ export class LockChecker {
   readonly #world: World;
   readonly #lock: string;
   readonly #check: Failing;
+  readonly #forgotten = new Set<string>();
   #highest = 0n;
 
   constructor(world: World, lock: string, check: Failing) {
@@ -97,6 +98,7 @@ export class LockChecker {
       for (const program of found.pod.livingPrograms()) {
         const { token } = program;
         if (token === undefined || token === next || !this.grants.has(token)) continue;
+        if (this.#forgotten.has(found.pod.plan.uid)) continue;
         // A kubelet that is restarted gives a terminating Pod its grace period once more.
         const sinceMs = found.pod.isTerminating ? fromMs - LONGEST_GRACE_MS : fromMs;
         if (excuse(program, found, sinceMs) !== undefined) continue;
@@ -128,6 +130,11 @@ export class LockChecker {
 
   /** Marks on Pods tell of grants to them. */
   podChanged({ type, object, old }: Change): void {
+    const { uid, deletionGracePeriodSeconds } = object.metadata;
+    const longest = this.#world.planOf(uid)?.graceSeconds ?? 0;
+    // Then deleted by force before a slow operator has seen how long it may take: nobody can know.
+    const wasLong = (deletionGracePeriodSeconds ?? 0) > longest;
+    if (type === 'DELETED' && wasLong && this.#hasSlowSight()) this.#forgotten.add(uid);
     const text = object.metadata.annotations?.[TOKEN_ANNOTATION];
     if (type !== 'MODIFIED' || text === undefined || text === old?.metadata.annotations?.[TOKEN_ANNOTATION]) return;
     if (this.grants.get(BigInt(text))?.uid !== object.metadata.uid) {
