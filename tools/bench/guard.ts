@@ -16,12 +16,11 @@ const SECONDS = 3;
 const SCALE = 10;
 const TABLES = ['pgbench_accounts', 'pgbench_tellers', 'pgbench_branches', 'pgbench_history'];
 
-const script = (schema: string, enter: string): string => `\\set aid random(1, 100000 * ${SCALE})
+const script = (schema: string, begin: string): string => `\\set aid random(1, 100000 * ${SCALE})
 \\set bid random(1, ${SCALE})
 \\set tid random(1, 10 * ${SCALE})
 \\set delta random(-5000, 5000)
-BEGIN;
-${enter}UPDATE ${schema}.pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+${begin}UPDATE ${schema}.pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
 SELECT abalance FROM ${schema}.pgbench_accounts WHERE aid = :aid;
 UPDATE ${schema}.pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
 UPDATE ${schema}.pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
@@ -50,8 +49,10 @@ const folder = await mkdtemp(join(tmpdir(), 'kilit-bench-'));
 try {
   const plain = join(folder, 'plain.sql');
   const guarded = join(folder, 'guarded.sql');
-  await writeFile(plain, script('plain', ''));
-  await writeFile(guarded, script('public', "SELECT kilit.enter('shop/bench', '4711');\n"));
+  const enter = "SELECT kilit.enter('shop/bench', '4711');\n";
+  await writeFile(plain, script('plain', 'BEGIN;\n'));
+  // As the driver `pg` sends them: without a round trip in between.
+  await writeFile(guarded, script('public', `\\startpipeline\nBEGIN;\n${enter}\\endpipeline\n`));
   /** Mean latency of a transaction in one short run, in milliseconds. */
   const latency = async (file: string, clients: number): Promise<number> => {
     const args = [

@@ -124,6 +124,20 @@ describe.each([
     ]);
   });
 
+  test.each(['on', 'off'])('takes any name of a resource as it is, standard_conforming_strings %s', async (setting) => {
+    const odd = `shop/o'neill\\'; select 1; --"$1 ${setting} é🦕`;
+    const other = open(
+      `${database.url('app')}?options=${encodeURIComponent(`-c standard_conforming_strings=${setting}`)}`,
+    );
+    try {
+      const entered = await other.guard(odd).transaction('12', async () => 'entered');
+      expect(entered).toBe('entered');
+    } finally {
+      await other.end();
+    }
+    expect(await markOf(database, odd)).toBe('12');
+  });
+
   test('says that a write went to a table of another resource', async () => {
     const working = side.guard('shop/elsewhere').transaction('10', (tx) => side.run(tx, 'insert into t values (5)'));
     expect(await lockError(working)).toMatchObject({
