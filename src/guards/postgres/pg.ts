@@ -84,8 +84,9 @@ function pgDriver<Client extends PgClient>(pool: { connect(): Promise<Client> })
 const beginAndEnter = ({ isolation, resource, token }: Entry): string =>
   `begin isolation level ${isolation}; select kilit.enter(${literal(resource)}, ${literal(token)})`;
 
-/** A string constant that means the same whatever `standard_conforming_strings` says. */
-const literal = (text: string): string => `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+/** A string constant of ASCII letters that means the same whatever the session set as encoding or `standard_conforming_strings`. */
+const literal = (text: string): string =>
+  `E'${text.replaceAll(/[^ -~]|['\\]/gu, (character) => `\\U${character.codePointAt(0)?.toString(16).padStart(8, '0')}`)}'`;
 
 /**
  * A client in use whose session is ended, as a newer holder's seal does, emits `error`, which without a listener ends the
