@@ -8,7 +8,7 @@ import type { RawPod } from '../core/raw-pod.ts';
 import { parseTokenBase } from '../core/token.ts';
 import { type RawObject, type WatchDeps, WatchedCache } from '../kube/cache.ts';
 import { collectionPath } from '../kube/paths.ts';
-import { instant } from './clock.ts';
+import { type Clock, instant, systemClock } from './clock.ts';
 
 interface OwnedMetadata {
   readonly namespace: string;
@@ -37,14 +37,14 @@ export interface Caches {
   readonly tokenBase: WatchedCache<RawNamespace, bigint | undefined>;
 }
 
-export function createCaches(operatorNamespace: string): Caches {
+export function createCaches(operatorNamespace: string, clock: Pick<Clock, 'monotonicSeconds'> = systemClock): Caches {
   const labelled = { labelSelector: LOCK_LABEL };
   return {
     locks: new WatchedCache({ path: collectionPath('distributedlocks'), view: lockView }),
     leases: new WatchedCache({
       path: collectionPath('leases'),
       ...labelled,
-      view: (raw, previous) => leaseView(raw, instant(), previous),
+      view: (raw, previous) => leaseView(raw, instant(clock), previous),
     }),
     pods: new WatchedCache({ path: collectionPath('pods'), ...labelled, view: podView }),
     nodes: new WatchedCache({ path: collectionPath('nodes'), view: nodeView }),

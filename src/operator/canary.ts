@@ -4,7 +4,7 @@ import type { GrantGate } from '../core/observed.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
 import { collectionPath } from '../kube/paths.ts';
-import { instant } from './clock.ts';
+import { type Clock, instant, systemClock } from './clock.ts';
 import type { Log } from './log.ts';
 
 /** How often the canary sings, in milliseconds. */
@@ -60,17 +60,19 @@ export function createCanary(deps: {
   readonly checked: (result: CanaryResult) => void;
   /** The gate has opened or closed. */
   readonly gateChanged: () => void;
+  readonly clock?: Pick<Clock, 'monotonicSeconds' | 'setTimer'>;
 }): Canary {
+  const { clock = systemClock } = deps;
   let lastEnforced: number | undefined;
   let lastResult: CanaryResult = 'unknown';
   let toldOpen = false;
 
   const isOpen = () =>
-    lastResult !== 'notEnforced' && lastEnforced !== undefined && instant() - lastEnforced < TRUST_MS;
+    lastResult !== 'notEnforced' && lastEnforced !== undefined && instant(clock) - lastEnforced < TRUST_MS;
 
   async function check(signal: AbortSignal): Promise<void> {
     const result = await checkPolicy(deps.client, deps.namespace, signal);
-    if (result === 'enforced') lastEnforced = instant();
+    if (result === 'enforced') lastEnforced = instant(clock);
     lastResult = result;
     deps.checked(result);
     if (result === 'notEnforced') {
@@ -94,7 +96,8 @@ export function createCanary(deps: {
       await check(signal);
       const again = () => {
         if (signal.aborted) return;
-        setTimeout(() => void check(signal).finally(again), lastResult === 'enforced' ? PERIOD_MS : RETRY_MS).unref();
+        const waitMs = lastResult === 'enforced' ? PERIOD_MS : RETRY_MS;
+        clock.setTimer(waitMs / 1000, () => void check(signal).finally(again));
       };
       again();
     },

@@ -7,7 +7,7 @@ import { formatMicroTime } from '../core/micro-time.ts';
 import type { PodView } from '../core/pod.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { collectionPath } from '../kube/paths.ts';
-import { micros } from './clock.ts';
+import { type Clock, micros, systemClock } from './clock.ts';
 import type { Log } from './log.ts';
 
 interface Told {
@@ -121,7 +121,9 @@ export function createEventTeller(deps: {
   readonly log: Log;
   readonly instance: string;
   readonly dropped: () => void;
+  readonly clock?: Pick<Clock, 'wallMicroseconds'>;
 }): (action: Action) => void {
+  const { clock = systemClock } = deps;
   let inFlight = 0;
   return (action) => {
     for (const told of eventsOf(action)) {
@@ -134,7 +136,7 @@ export function createEventTeller(deps: {
         .request({
           verb: 'POST',
           path: collectionPath('events', told.namespace),
-          body: eventObject(told, deps.instance),
+          body: eventObject(told, deps.instance, micros(clock)),
         })
         .catch((err: unknown) => {
           deps.dropped();
@@ -147,8 +149,7 @@ export function createEventTeller(deps: {
   };
 }
 
-function eventObject(told: Told, instance: string) {
-  const time = micros();
+function eventObject(told: Told, instance: string, time: bigint) {
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',

@@ -6,7 +6,7 @@ import type { NodeView } from '../core/node.ts';
 import type { GrantGate, Observed } from '../core/observed.ts';
 import type { PodView } from '../core/pod.ts';
 import type { Caches } from './caches.ts';
-import { instant } from './clock.ts';
+import { type Clock, instant, systemClock } from './clock.ts';
 import { role, roleBinding } from './objects.ts';
 
 /** A lock's place in queues and maps: `namespace/name`. */
@@ -23,14 +23,17 @@ const TOMBSTONES = 5_000;
  */
 export class Observer {
   readonly #caches: Caches;
+  readonly #clock: Pick<Clock, 'monotonicSeconds'>;
   readonly #pods = new Map<LockKey, Map<string, PodView>>();
   readonly #tombstones = new Map<string, PodView>();
   readonly #leaseGoneAt = new Map<LockKey, Instant>();
   readonly #nodes = new Map<string, NodeView>();
-  readonly #startedAt = instant();
+  readonly #startedAt: Instant;
 
-  constructor(caches: Caches, changed: (key: LockKey) => void) {
+  constructor(caches: Caches, changed: (key: LockKey) => void, clock: Pick<Clock, 'monotonicSeconds'> = systemClock) {
     this.#caches = caches;
+    this.#clock = clock;
+    this.#startedAt = instant(clock);
     caches.pods.onChange(({ entry, previous }) => {
       const pod = entry?.view ?? previous?.view;
       if (pod === undefined) return;
@@ -53,7 +56,7 @@ export class Observer {
       if (lease === undefined) return;
       const key = lockKey(lease.namespace, lease.name.slice(leaseName('').length));
       if (entry !== undefined) this.#leaseGoneAt.delete(key);
-      else if (this.#lockOf(key) !== undefined) this.#leaseGoneAt.set(key, instant());
+      else if (this.#lockOf(key) !== undefined) this.#leaseGoneAt.set(key, instant(this.#clock));
       changed(key);
     });
     for (const cache of [caches.roles, caches.roleBindings]) {

@@ -3,10 +3,10 @@ import type { Action } from '../core/actions.ts';
 import type { GrantGate } from '../core/observed.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeConfig } from '../kube/config.ts';
-import { createLeaderElector, systemClock } from '../leader-election/index.ts';
+import { createLeaderElector } from '../leader-election/index.ts';
 import { type Caches, cachesSynced, runCaches } from './caches.ts';
 import { type Canary, createCanary } from './canary.ts';
-import { instant } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import type { OperatorConfig } from './config.ts';
 import { createElectionStore } from './election-store.ts';
 import { createEventTeller } from './events.ts';
@@ -14,9 +14,10 @@ import { createHolderCheck } from './holder-check.ts';
 import type { Log } from './log.ts';
 import { type Metrics, observeGauges } from './metrics.ts';
 import { type LockKey, Observer } from './observe.ts';
-import { createReconciler } from './reconcile.ts';
+import { startPasses } from './passes.ts';
+import { createReconciler, type PassResult } from './reconcile.ts';
 import { startServer } from './server.ts';
-import { createWorkqueue, type Workqueue } from './workqueue.ts';
+import type { Workqueue } from './workqueue.ts';
 import { createWriter, type Writer } from './writer.ts';
 
 export interface OperatorDeps {
@@ -26,6 +27,8 @@ export interface OperatorDeps {
   readonly caches: Caches;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** @default the clocks of this machine */
+  readonly clock?: Clock;
   /** Replaced by tests that crash at a write. */
   readonly createWriter?: typeof createWriter;
 }
@@ -40,13 +43,14 @@ const ELECTION = { leaseDurationSeconds: 10, renewDeadlineSeconds: 7, retryPerio
  * Safety does not rest on the election: two leaders would be refused by the revisions of their writes.
  */
 export async function runOperator(deps: OperatorDeps, signal: AbortSignal): Promise<void> {
-  const { config, client, caches, metrics, log } = deps;
+  const { config, client, caches, metrics, log, clock = systemClock } = deps;
   let queue: Workqueue | undefined;
-  const observer = new Observer(caches, (key) => queue?.add(key));
+  const observer = new Observer(caches, (key) => queue?.add(key), clock);
   const canary = createCanary({
     client,
     namespace: config.namespace,
     log,
+    clock,
     checked: (result) => metrics.canary.inc({ result }),
     gateChanged: () => {
       for (const key of observer.keys()) queue?.add(key);
@@ -59,7 +63,7 @@ export async function runOperator(deps: OperatorDeps, signal: AbortSignal): Prom
   const elector = createLeaderElector(
     {
       store: createElectionStore(client, config.namespace),
-      clock: systemClock,
+      clock,
       random: Math.random,
       log,
     },
@@ -81,10 +85,10 @@ export async function runOperator(deps: OperatorDeps, signal: AbortSignal): Prom
     log.info({ locks: caches.locks.size, pods: caches.pods.size }, 'Filled caches');
     // In every replica, so that a new leader need not wait for it, and the metric says the same everywhere.
     await canary.start(signal);
-    const write = (deps.createWriter ?? createWriter)({ client, caches });
+    const write = (deps.createWriter ?? createWriter)({ client, caches, clock });
     while (!signal.aborted) {
       const outcome = await elector.run(signal, async (leading) => {
-        queue = startQueue({ ...deps, observer, gate, write }, leading.signal);
+        queue = startQueue({ ...deps, clock, observer, gate, write }, leading.signal);
         for (const key of observer.keys()) queue.add(key);
         await queue.stopped;
         queue = undefined;
@@ -108,6 +112,7 @@ function startQueue(
     client: deps.client,
     log,
     instance: deps.config.podName,
+    ...(deps.clock !== undefined && { clock: deps.clock }),
     dropped: () => metrics.eventsDropped.inc(),
   });
   const reconcile = createReconciler({
@@ -118,17 +123,14 @@ function startQueue(
       tell(action);
     },
   });
-  const process = async (key: LockKey): Promise<void> => {
+  const measured = async (key: LockKey, signal: AbortSignal): Promise<PassResult> => {
     const end = metrics.passSeconds.startTimer();
-    const { result, recheckAt, wrote } = await reconcile(key, signal);
+    const pass = await reconcile(key, signal);
     end();
-    metrics.passes.inc({ result });
-    if (recheckAt !== undefined) queue.addAfter(key, Math.max(0, (recheckAt - instant()) / 1000));
-    if (result !== 'ok') throw new Error(result);
-    if (wrote) queue.add(key);
+    metrics.passes.inc({ result: pass.result });
+    return pass;
   };
-  const queue = createWorkqueue({ process, concurrency: deps.config.workers }, signal);
-  return queue;
+  return startPasses({ ...deps, reconcile: measured, workers: deps.config.workers }, signal);
 }
 
 function countAction(metrics: Metrics, action: Action): void {

@@ -3,7 +3,7 @@ import { decide } from '../core/decide.ts';
 import type { Instant } from '../core/lease.ts';
 import type { GrantGate } from '../core/observed.ts';
 import { ApiError, isConflict, isNamespaceTerminating, isNotFound } from '../kube/errors.ts';
-import { now } from './clock.ts';
+import { type Clock, now, systemClock } from './clock.ts';
 import type { Log } from './log.ts';
 import type { LockKey, Observer } from './observe.ts';
 import type { Writer } from './writer.ts';
@@ -17,6 +17,7 @@ export interface ReconcileDeps {
   /** Called after an action succeeded: events, metrics. */
   readonly done: (action: Action) => void;
   readonly log: Log;
+  readonly clock?: Pick<Clock, 'monotonicSeconds' | 'wallMicroseconds'>;
 }
 
 /** How a pass went: `conflict` means that something had changed meanwhile, so that the next pass decides anew. */
@@ -35,6 +36,7 @@ export interface PassResult {
  * or the kubelet wrote it meanwhile, nobody behind it gets one, or later Pods would overtake it. The last error is shown in the lock's condition `Ready` until a pass goes well.
  */
 export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: AbortSignal) => Promise<PassResult> {
+  const { clock = systemClock } = deps;
   const failures = new Map<LockKey, string>();
   let passes = 0;
 
@@ -42,7 +44,7 @@ export function createReconciler(deps: ReconcileDeps): (key: LockKey, signal: Ab
     passes += 1;
     const reconcileId = passes;
     const observed = deps.observer.observe(key, { gate: deps.gate(), failure: failures.get(key) });
-    const { actions, recheckAt } = decide(observed, now());
+    const { actions, recheckAt } = decide(observed, now(clock));
     let result: PassResult['result'] = 'ok';
     let failure: string | undefined;
     let wrote = false;

@@ -10,7 +10,7 @@ import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { ApiError, isAlreadyExists } from '../kube/errors.ts';
 import { collectionPath, objectPath, type Resource } from '../kube/paths.ts';
 import type { Caches } from './caches.ts';
-import { micros } from './clock.ts';
+import { type Clock, micros, systemClock } from './clock.ts';
 import { adoptedLease, freedLease, grantedLease, newLease, podMarks, role, roleBinding } from './objects.ts';
 
 interface ReplySink<Raw> {
@@ -24,8 +24,12 @@ export type Writer = (action: Action) => Promise<void>;
  * Every write carries the UID and the revision of the object that the decision was made on, so the API server refuses
  * it when anything has changed since (409), and the next pass decides anew.
  */
-export function createWriter(deps: { readonly client: KubeClient; readonly caches: Caches }): Writer {
-  const { client, caches } = deps;
+export function createWriter(deps: {
+  readonly client: KubeClient;
+  readonly caches: Caches;
+  readonly clock?: Pick<Clock, 'wallMicroseconds'>;
+}): Writer {
+  const { client, caches, clock = systemClock } = deps;
 
   async function write<Raw extends RawObject>(cache: ReplySink<Raw>, request: KubeRequest): Promise<void> {
     cache.put(await client.request<Raw>(request));
@@ -127,7 +131,7 @@ export function createWriter(deps: { readonly client: KubeClient; readonly cache
         return caches.leases.remove(present);
       }
       case 'Grant':
-        return putLease(grantedLease(presentLease(action.lease), action, formatMicroTime(micros())));
+        return putLease(grantedLease(presentLease(action.lease), action, formatMicroTime(micros(clock))));
       case 'Free':
         return putLease(freedLease(presentLease(action.lease)));
       case 'MarkHolder':

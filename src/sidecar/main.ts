@@ -16,6 +16,7 @@ import { createProbeServer, createSocketServer, listen } from './servers.ts';
 import { createSidecar } from './sidecar.ts';
 import { onTerminate } from './signals.ts'; // first: see there
 import { createTroubleLog } from './state-log.ts';
+import { setTimer } from './timer.ts';
 import { createWatchers } from './watchers.ts';
 
 /**
@@ -40,7 +41,7 @@ function runReset(config: SidecarConfig, log: Log): void {
   const cancel = new AbortController();
   onTerminate(() => cancel.abort());
   const files = createRunFiles(config.runDir, config.mode);
-  reset({ files, log, signal: cancel.signal }).then(
+  reset({ files, log, setTimer, signal: cancel.signal }).then(
     () => process.exit(0),
     (error: unknown) => {
       if (!cancel.signal.aborted) log.error({ err: error }, 'Reset failed');
@@ -64,6 +65,7 @@ function runSidecar(config: SidecarConfig, log: Log): void {
   const sidecar = createSidecar(
     {
       now,
+      setTimer,
       lease,
       files,
       metrics,
@@ -105,6 +107,7 @@ function runSidecar(config: SidecarConfig, log: Log): void {
     api,
     lease,
     now,
+    setTimer,
     signal: stop.signal,
     random: Math.random,
     observe: (observation) => sidecar.dispatch({ kind: 'observed', observation }),

@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Instant } from '../core/lease.ts';
+import { type SetTimer, sleep } from './timer.ts';
 
 export interface PausePorts {
   readonly now: () => Instant;
+  readonly setTimer: SetTimer;
   /** In [0, 1). */
   readonly random: () => number;
   /** The grant that the kubelet shows in a file of the Pod, `''` for none. It needs no right to read the Lease. */
@@ -43,7 +44,7 @@ export interface Pauses {
  * Pod's annotations, and by the kubelet in `/etc/kilit/token`, within about a second.
  */
 export function createPauses(ports: PausePorts, timings: PauseTimings): Pauses {
-  const { now, random, sign, signal } = ports;
+  const { now, setTimer, random, sign, signal } = ports;
   let failures = 0;
   let forbiddenSince: Instant | undefined;
   let known = sign();
@@ -55,7 +56,7 @@ export function createPauses(ports: PausePorts, timings: PauseTimings): Pauses {
       const until = now() + (isPatient ? timings.patientRetryMs : doubled) * (0.5 + random());
       failures += 1;
       for (let leftMs = until - now(); leftMs > 0 && !signal.aborted && sign() === known; leftMs = until - now()) {
-        await sleep(Math.min(leftMs, timings.napMs), undefined, { signal }).catch(() => undefined);
+        await sleep(setTimer, Math.min(leftMs, timings.napMs), signal);
       }
       if (sign() === known) return;
       known = sign();

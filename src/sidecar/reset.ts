@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { backoffMs } from '../core/backoff.ts';
 import type { RunFiles } from './files.ts';
 import type { Log } from './log.ts';
+import { type SetTimer, sleep } from './timer.ts';
 
 /**
  * The init container `kilit-reset`: clears what an earlier life of the Pod left, waits out the back-off, and leaves the
@@ -15,10 +15,12 @@ import type { Log } from './log.ts';
 export async function reset({
   files,
   log,
+  setTimer,
   signal,
 }: {
   readonly files: RunFiles;
   readonly log: Log;
+  readonly setTimer: SetTimer;
   readonly signal: AbortSignal;
 }): Promise<void> {
   if (files.hasGrant()) {
@@ -31,7 +33,8 @@ export async function reset({
   const pauseMs = backoffMs(files.readLosses());
   if (pauseMs > 0) {
     log.info({ durationSeconds: pauseMs / 1000 }, 'Delayed start after losses');
-    await sleep(pauseMs, undefined, { signal });
+    await sleep(setTimer, pauseMs, signal);
+    signal.throwIfAborted();
   }
   files.writeEpoch(randomUUID());
 }

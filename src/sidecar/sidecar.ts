@@ -10,6 +10,7 @@ import type { LeaseClient } from './lease-client.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { logChange } from './state-log.ts';
+import type { SetTimer } from './timer.ts';
 
 type WithoutTime<Event> = Event extends unknown ? Omit<Event, 'now' | 'jitter'> : never;
 /** An event, before it is given the time. */
@@ -17,6 +18,7 @@ export type Happening = WithoutTime<HolderEvent>;
 
 export interface SidecarPorts {
   readonly now: () => Instant;
+  readonly setTimer: SetTimer;
   /** In [0, 1). */
   readonly random: () => number;
   readonly lease: LeaseClient;
@@ -46,9 +48,9 @@ export interface Sidecar {
 
 /** Feeds events to the holder's state machine, and runs its effects in order. */
 export function createSidecar(ports: SidecarPorts, self: { readonly identity: string; readonly mode: Mode }): Sidecar {
-  const { now, files, log } = ports;
+  const { now, setTimer, files, log } = ports;
   let state: HolderState = initialState(self);
-  let timer: NodeJS.Timeout | undefined;
+  let disarm = () => {};
   let crashed = false;
   let exiting = false;
   const queue: Happening[] = [];
@@ -77,9 +79,10 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
   }
 
   function arm(): void {
-    clearTimeout(timer);
+    disarm();
     const wake = nextWake(state);
-    if (wake !== undefined) timer = setTimeout(() => dispatch({ kind: 'tick' }), Math.max(1, Math.ceil(wake - now())));
+    disarm =
+      wake === undefined ? () => {} : setTimer(Math.max(1, Math.ceil(wake - now())), () => dispatch({ kind: 'tick' }));
   }
 
   function run(effect: Effect): void {

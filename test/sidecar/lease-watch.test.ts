@@ -6,6 +6,7 @@ import type { Observation } from '../../src/core/holder-types.ts';
 import { createApiClient } from '../../src/sidecar/api-client.ts';
 import { createLeaseClient } from '../../src/sidecar/lease-client.ts';
 import { followLease, readWatchLine, type Trouble, WATCH_TIMINGS } from '../../src/sidecar/lease-watch.ts';
+import { setTimer } from '../../src/sidecar/timer.ts';
 import { aLease, type FakeApi, fail, send, startFakeApi } from './support/fake-api.ts';
 import { eventually } from './support/process.ts';
 
@@ -40,6 +41,7 @@ function follow(timings: Partial<typeof WATCH_TIMINGS> = {}): void {
       api: client,
       lease,
       now: () => performance.now(),
+      setTimer,
       random: () => 0.5,
       observe: (observation) => void seen.push(observation),
       onTrouble: (trouble) => void troubles.push(trouble),
