@@ -54,12 +54,12 @@ describe('fencedLeases', () => {
     });
   });
 
-  test.each(['MutatingAdmissionPolicyBinding/kilit-fenced-lease-mint', 'ValidatingAdmissionPolicyBinding/kilit-fenced-lease'])(
-    'the base of %s is that of the namespace of the operator',
-    async (binding) => {
-      const [kind = '', name = ''] = binding.split('/');
-      const { paramRef } = await specOf(kind, name, 'platform');
-      expect(paramRef).toEqual({ name: 'platform', parameterNotFoundAction: 'Deny' });
-    },
-  );
+  test.each([
+    'MutatingAdmissionPolicyBinding/kilit-fenced-lease-mint',
+    'ValidatingAdmissionPolicyBinding/kilit-fenced-lease',
+  ])('the base of %s is that of the namespace of the operator', async (binding) => {
+    const [kind = '', name = ''] = binding.split('/');
+    const { paramRef } = await specOf(kind, name, 'platform');
+    expect(paramRef).toEqual({ name: 'platform', parameterNotFoundAction: 'Deny' });
+  });
 });
