@@ -1,7 +1,7 @@
 /** Fenced Leases while one of their policies is away, and what is found when they come back. */
 import { describe, expect, test } from 'vitest';
-import { installArgs, OPERATOR_NAMESPACE } from '../../support/install.ts';
 import { helm } from '../../support/cluster.ts';
+import { installArgs, OPERATOR_NAMESPACE } from '../../support/install.ts';
 import { outcome, useWorld } from './attempts.ts';
 import {
   byRevision,
@@ -9,9 +9,9 @@ import {
   createElection,
   minted,
   patching,
-  takenBy,
   TIME,
   TOKEN,
+  takenBy,
   withoutAnnotations,
 } from './fenced-leases.ts';
 import { leasePath, readLease, renewed, replacing, withAnnotations } from './leases.ts';

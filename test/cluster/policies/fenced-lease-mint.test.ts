@@ -9,9 +9,9 @@ import {
   createElection,
   FENCED,
   minted,
-  takenBy,
   TIME,
   TOKEN,
+  takenBy,
   withoutAnnotations,
 } from './fenced-leases.ts';
 import {

@@ -8,9 +8,9 @@ import {
   createElection,
   FENCED,
   patching,
-  takenBy,
   TIME,
   TOKEN,
+  takenBy,
   withoutAnnotations,
 } from './fenced-leases.ts';
 import { creating, leasePath, released, renewed, replacing, withAnnotations, withMetadata } from './leases.ts';

@@ -121,9 +121,11 @@ func TestRecorder(t *testing.T) {
 
 func TestWaitEndsWithItsContextAndSaysWhy(t *testing.T) {
 	recorder := Record(nil, "a")
+	recorder.sending(aLease("a", acquired, nil))
+	recorder.received(aLease("a", acquired, minted("0", "")))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := recorder.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNotHolder) {
+	if _, err := recorder.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNotMinted) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -135,5 +137,13 @@ func TestWaitReturnsTheTokenOfTheFirstRenewal(t *testing.T) {
 	go recorder.received(aLease("a", acquired, minted("7", "2026-12-01T05:00:00.120000Z")))
 	if token, err := recorder.Wait(t.Context()); token != 7 || err != nil {
 		t.Errorf("got %d, %v", token, err)
+	}
+}
+
+func TestWaitDoesNotWaitForAGrantOfAnother(t *testing.T) {
+	recorder := Record(nil, "a")
+	recorder.received(aLease("a", acquired, minted("7", "2026-12-01T05:00:00.120000Z")))
+	if _, err := recorder.Wait(t.Context()); !errors.Is(err, ErrNotHolder) {
+		t.Errorf("got %v", err)
 	}
 }

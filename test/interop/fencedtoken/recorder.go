@@ -2,6 +2,7 @@ package fencedtoken
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -54,15 +55,16 @@ func (r *Recorder) Token() (Token, error) {
 }
 
 // Wait returns the token of the present term as soon as there is one: a Lease that was created held gets it at its first
-// renewal. It ends with the context's error and the reason for waiting.
+// renewal. ErrNotHolder comes at once, for nothing would mend it within this term. It ends with the context's error and
+// the reason for waiting: give it a deadline, or it waits as long as the program leads where kilit mints nothing.
 func (r *Recorder) Wait(ctx context.Context) (Token, error) {
 	for {
 		r.mutex.Lock()
 		changed := r.changed
 		r.mutex.Unlock()
 		token, err := r.Token()
-		if err == nil {
-			return token, nil
+		if err == nil || !errors.Is(err, ErrNotMinted) {
+			return token, err
 		}
 		select {
 		case <-changed:
