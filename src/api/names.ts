@@ -32,6 +32,11 @@ export const GRACE_ANNOTATION = 'kilit.dev/grace-seconds';
 /** On a Lease, part of the terms of a grant: the node the holder runs on. */
 export const NODE_ANNOTATION = 'kilit.dev/node';
 
+/** On any Lease, value `"true"`: each new holder gets a fencing token, whatever library elects it. Off by default in the chart. */
+export const FENCED_LABEL = 'kilit.dev/fenced';
+/** On a fenced Lease: the `acquireTime` of the holder that its token was minted for, `""` before the first. */
+export const FENCED_ACQUIRE_TIME_ANNOTATION = 'kilit.dev/fenced-acquire-time';
+
 /** Keeps a lock until its holder is dead or its lease has lapsed. */
 export const LOCK_FINALIZER = 'kilit.dev/holder';
 

@@ -8,7 +8,7 @@ import { one, type Rendered, renderObjects } from './rendered.ts';
 
 let objects: readonly Rendered[];
 beforeAll(async () => {
-  objects = await renderObjects();
+  objects = await renderObjects({ set: ['image.tag=dev', 'fencedLeases.enabled=true'] });
 });
 
 /** Policies that warn and refuse nothing. */
