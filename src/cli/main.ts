@@ -1,44 +1,38 @@
-/** `kilit`, the command line. A command is a value in a file of its own, entered in the tree below. */
+/** `kilit`, the command line; as `kubectl-kilit` on the PATH also `kubectl kilit`. */
 import { assertNever } from '../core/assert-never.ts';
-import { type Group, parse } from './command.ts';
-import { guardPostgres } from './guard-postgres.ts';
+import { parse } from './command.ts';
+import { Exit, Failure } from './failure.ts';
 import { helpOf } from './help.ts';
+import { type Io, processIo } from './io.ts';
+import { root } from './root.ts';
 import { version } from './version.ts';
 
-const root: Group = {
-  kind: 'group',
-  summary: 'Named locks for Kubernetes with a fencing token',
-  examples: ['npx kilit guard postgres sql | psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction'],
-  commands: {
-    guard: {
-      kind: 'group',
-      summary: 'Let a resource refuse writes with an old fencing token',
-      examples: ['npx kilit guard postgres --help'],
-      commands: { postgres: guardPostgres },
-    },
-  },
-};
-
-/** As of a shell's own commands: the line was wrong, nothing was done. */
-const USAGE = 2;
-
-function main(words: readonly string[]): number {
+async function main(words: readonly string[], io: Io): Promise<number> {
   const request = parse(root, words);
   switch (request.kind) {
     case 'run':
-      process.stdout.write(request.action.run());
-      return 0;
+      return await run(() => request.action.run(request.input, io), io);
     case 'help':
-      process.stdout.write(helpOf(request.path, request.command));
-      return 0;
+      io.out(helpOf(request.path, request.command));
+      return Exit.ok;
     case 'version':
-      process.stdout.write(`kilit ${version}\n`);
-      return 0;
+      io.out(`kilit ${version}\n`);
+      return Exit.ok;
     case 'fault':
-      process.stderr.write(`${request.message}\n`);
-      return USAGE;
+      io.err(`${request.message}\n`);
+      return Exit.usage;
     default:
       return assertNever(request);
+  }
+}
+
+async function run(action: () => number | Promise<number>, io: Io): Promise<number> {
+  try {
+    return await action();
+  } catch (err) {
+    if (!(err instanceof Failure)) throw err;
+    io.err(`${err.message}\n`);
+    return err.exit;
   }
 }
 
@@ -47,4 +41,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.stderr.write(`Cannot write: ${error.message}\n`);
   process.exitCode = 1;
 });
-process.exitCode = main(process.argv.slice(2));
+process.exitCode = await main(process.argv.slice(2), processIo());
