@@ -32,7 +32,7 @@ export const fail = (check: string, text: Omit<Finding, 'check' | 'result'>): Fi
 /** A check that lacks what it looks at. */
 export const notChecked = (check: string, { why, kind }: Pick<Unread, 'why' | 'kind'>): Finding =>
   warn(check, {
-    says: `Not checked: ${why}.`,
+    says: `Not checked: ${why.replace(/\.$/, '')}.`,
     means: 'Whether this is well is not known.',
     todo:
       kind === 'forbidden'

@@ -39,7 +39,8 @@ export function troubleIn(log: string): string | undefined {
     const { msg, reason } = parsed(line);
     if (msg === 'Could follow the Lease again' || msg === 'Saw grant') trouble = undefined;
     else if (msg === 'Lease could not be followed') trouble = reason ?? msg;
-    else if (msg?.includes('does not exist in namespace')) trouble = msg;
+    // Before its lock exists a sidecar is forbidden: check `lock-exists` says so better.
+    else if (msg?.includes('does not exist in namespace')) trouble = undefined;
   }
   return trouble;
 }

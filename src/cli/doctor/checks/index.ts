@@ -3,7 +3,7 @@ import type { Finding } from '../finding.ts';
 import { apiServer, crd, enforced, nodes, policies } from './installation.ts';
 import { mesh } from './mesh.ts';
 import { operatorLeads, operatorRuns } from './operator.ts';
-import { finalizers, hostPorts, injected, reach } from './pods.ts';
+import { finalizers, hostPorts, injected, lockExists, reach } from './pods.ts';
 import { containers, latency } from './timings.ts';
 import { marks, revision, strayLeases } from './tokens.ts';
 
@@ -21,6 +21,7 @@ const CHECKS: readonly Check[] = [
   revision,
   marks,
   injected,
+  lockExists,
   reach,
   hostPorts,
   mesh,

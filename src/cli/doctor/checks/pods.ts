@@ -23,6 +23,26 @@ export function injected({ pods }: Facts): readonly Finding[] {
   });
 }
 
+export function lockExists({ pods, locks }: Facts): readonly Finding[] {
+  const check = 'lock-exists';
+  return onRead(check, pods, (all) =>
+    onRead(check, locks, (known) => {
+      const names = new Set(known.map(podName));
+      const lost = all.filter(isLive).filter((pod) => !names.has(`${pod.metadata.namespace}/${lockOf(pod)}`));
+      if (lost.length === 0) return [ok(check, 'Each labelled Pod names a lock that exists')];
+      return [
+        warn(check, {
+          says: `Pods that name no lock of their namespace: ${some(lost.map((pod) => `${podName(pod)} (${lockOf(pod)})`))}.`,
+          means: 'They wait until there is one.',
+          todo: 'Create the DistributedLock, or correct the label in the Pod template.',
+        }),
+      ];
+    }),
+  );
+}
+
+const lockOf = ({ metadata }: DoctorPod): string => metadata.labels?.[LOCK_LABEL] ?? '';
+
 /** A Pod that cannot reach the API server cannot say so there: its log and grants that were not confirmed do. */
 export function reach({ sidecars, notConfirmed, egressPolicies }: Facts): readonly Finding[] {
   const check = 'pods-reach-api';
