@@ -123,7 +123,7 @@ describe('a queue longer than the status shows', () => {
   const pod = (name: string, at: number, nodeName: string | undefined) =>
     aRawPod(name, {
       metadata: { annotations: { 'kilit.dev/queued-at': String(at) } },
-      spec: { nodeName },
+      spec: nodeName === undefined ? {} : { nodeName },
       status: { phase: 'Pending', initContainerStatuses: [{ name: 'kilit', state: { running: {} } }] },
     });
   const pods = {

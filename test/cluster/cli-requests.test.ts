@@ -5,8 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { inProcess } from '../cli/support/in-process.ts';
 import { OPERATOR_NAMESPACE } from '../support/install.ts';
-import { type KubeconfigParts, kilit, writeKubeconfig } from '../support/kilit.ts';
+import { kilit as asProcess, type KubeconfigParts, writeKubeconfig } from '../support/kilit.ts';
 import { waitFor } from '../support/wait.ts';
 import { aLease, leasePath, openLeaseWorld, readLease, toHolder, toSibling, write } from './policies/leases.ts';
 import { readBase, until, type World, without } from './policies/world.ts';
@@ -29,6 +30,8 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
+const kilit = (words: readonly string[], env: Readonly<Record<string, string>>) =>
+  inProcess(words, { env, time: 'real' });
 const at = (): readonly string[] => ['-n', world.namespace];
 const annotations = async () => (await world.kube.must('GET', lockPath)).metadata?.annotations ?? {};
 const token = async (): Promise<string> =>
@@ -103,7 +106,7 @@ describe.each(['break', 'handover'] as const)('kilit %s', (kind) => {
 
   test('--wait ends when the token has moved, and tells the steps', async () => {
     const before = await token();
-    const running = kilit([kind, 'billing', ...at(), '--reason', REASON, '--yes', '--wait'], admin);
+    const running = asProcess([kind, 'billing', ...at(), '--reason', REASON, '--yes', '--wait'], admin);
     await waitFor('the request', async () => (await annotations())[`kilit.dev/${kind}`]);
     await new Promise((resolve) => setTimeout(resolve, 1500));
     await write(world, world.who.operator, toSibling(await readLease(world, 'kilit.billing'), world));

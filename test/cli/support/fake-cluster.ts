@@ -6,13 +6,16 @@ import type { AddressInfo } from 'node:net';
 import { makeCertificate } from '../../sidecar/support/certificate.ts';
 import { writeKubeconfig } from '../../support/kilit.ts';
 
+interface FakeMetadata {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
 interface FakeObject {
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace?: string;
-    readonly resourceVersion?: string;
-    readonly annotations?: Readonly<Record<string, string>>;
-  } & Readonly<Record<string, unknown>>;
+  readonly metadata: FakeMetadata;
   readonly [key: string]: unknown;
 }
 
@@ -20,6 +23,8 @@ export interface FakeCluster extends AsyncDisposable {
   /** For the command's environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly server: string;
+  /** PEM. */
+  readonly ca: string;
   readonly requests: readonly string[];
   /** Puts an object into a collection, such as `/apis/kilit.dev/v1alpha1/distributedlocks`; its revision counts up. */
   put(collection: string, object: FakeObject): void;
@@ -109,6 +114,7 @@ export async function startFakeCluster({ namespace }: { readonly namespace?: str
   const cluster: FakeCluster = {
     env: { KUBECONFIG: kubeconfig.path },
     server: address,
+    ca: cert,
     requests,
     put,
     get: (collection, name, inNamespace) => collections.get(collection)?.get(keyOf(name, inNamespace)),

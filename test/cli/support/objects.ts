@@ -102,7 +102,6 @@ export const aRawPod = (
     ...over.metadata,
   },
   spec: {
-    nodeName: 'n1',
     containers: [{ name: 'app' }],
     initContainers: [
       { name: 'kilit-reset' },
