@@ -7,6 +7,7 @@ const seen = (over: Partial<Seen> = {}): Seen => ({
   recorded: undefined,
   token: 900n,
   holder: 'a',
+  breaking: false,
   yielding: false,
   ...over,
 });
@@ -23,11 +24,16 @@ describe('a request has come', () => {
     ['to released: nobody holds, the token is the same', seen({ holder: undefined }), 'released'],
     [
       'to stopping: the stand-in holds with a greater token',
-      seen({ token: 950n, holder: 'break-uid-lock' }),
+      seen({ token: 950n, holder: 'break-uid-lock', breaking: true }),
       'stopping',
     ],
     ['to freed: the token has moved and nobody holds', seen({ token: 950n, holder: undefined }), 'freed'],
     ['to passed: another Pod holds with a greater token', seen({ token: 950n, holder: 'b' }), 'passed'],
+    [
+      'to passed, also to a Pod whose name is like the stand-in',
+      seen({ token: 950n, holder: 'break-glass' }),
+      'passed',
+    ],
     ['to passed: the same Pod holds again, with a greater token', seen({ token: 950n }), 'passed'],
   ])('%s', (_, now, kind) => {
     const stage = stageOf(REQUEST, now);
@@ -43,7 +49,7 @@ describe('a request has come', () => {
         seen({ standing: undefined, recorded: '900' }),
         seen({ standing: undefined }),
         seen({ holder: undefined }),
-        seen({ token: 950n, holder: 'break-x' }),
+        seen({ token: 950n, holder: 'break-x', breaking: true }),
         seen({ token: 950n, holder: undefined }),
         seen({ token: 950n, holder: 'b' }),
       ]

@@ -12,7 +12,7 @@ import { readLock } from '../not-found.ts';
 import { type Input, isGiven, valueOf } from '../options.ts';
 import { since } from '../text.ts';
 import { follow } from './follow.ts';
-import { BREAK_HOLDER } from './stage.ts';
+import { breakHolder } from './stage.ts';
 import { mustBeAllowed, whoAmI } from './who.ts';
 
 /** Longest reason that the policy accepts, in characters. */
@@ -36,7 +36,7 @@ export async function askOperator(cluster: Cluster, input: Input, io: Io, asking
   }
   const { kind } = asking;
   const lock = await readLock(cluster, name);
-  const { lease, holder, token } = await presentGrant(cluster, name, kind);
+  const { lease, holder, token } = await presentGrant(cluster, lock, kind);
   refuseSecond(lock, kind, token);
   const by = await whoAmI(cluster);
   await mustBeAllowed(cluster, name, by);
@@ -74,13 +74,13 @@ function checkedReason(text: string): string {
 }
 
 /** The grant that the Lease records now. @throws Failure when there is none to end. */
-async function presentGrant(cluster: Cluster, name: string, kind: RequestKind) {
+async function presentGrant(cluster: Cluster, { metadata: { name, uid } }: DistributedLock, kind: RequestKind) {
   const lease = await readLease(cluster, name);
   const { holder, token } = lease;
   if (holder === undefined || token === undefined || token === 0n) {
     throw new Failure(`Nobody holds lock '${name}': there is no grant for a ${kind} to end.`);
   }
-  if (holder.name.startsWith(BREAK_HOLDER) && holder.name.length > BREAK_HOLDER.length) {
+  if (holder.name === breakHolder(uid)) {
     throw new Failure(
       `Lock '${name}' is being broken already; its token is ${token} now. Wait: kilit describe ${name}`,
     );
@@ -122,7 +122,7 @@ interface Writing {
 async function write(cluster: Cluster, { name, kind, request, uid }: Writing): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const lock = await readLock(cluster, name);
-    const { token } = await presentGrant(cluster, name, kind);
+    const { token } = await presentGrant(cluster, lock, kind);
     if (token.toString() !== request.token) {
       throw new Failure(
         `The lock has passed on meanwhile: its token is ${token} now, not ${request.token}. Nothing was written.`,

@@ -6,7 +6,7 @@ import { Failure } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { type GrantRequest, lastRecord, type RequestKind, standingRequest } from '../lock/grant-request.ts';
 import { duration } from '../text.ts';
-import { type Seen, stageOf, stageText, verdictOf } from './stage.ts';
+import { breakHolder, type Seen, stageOf, stageText, verdictOf } from './stage.ts';
 
 /** On a Lease, written by the operator: why it asks the holder to yield. */
 const YIELD_ANNOTATION = 'kilit.dev/yield';
@@ -70,6 +70,7 @@ async function look(cluster: Cluster, kind: RequestKind, name: string): Promise<
     recorded: lastRecord(lock, kind)?.token,
     token: lease.token ?? 0n,
     holder: lease.holder?.name,
+    breaking: lease.holder?.name === breakHolder(lock.metadata.uid),
     yielding: raw.metadata.annotations?.[YIELD_ANNOTATION] !== undefined,
   };
 }

@@ -9,8 +9,10 @@ export interface Seen {
   readonly recorded: string | undefined;
   /** Of the Lease. */
   readonly token: bigint;
-  /** The Lease's holder: a Pod, or the stand-in `break-<uid>` while the former holder is being stopped. */
+  /** The Lease's holder, a Pod unless `breaking`. */
   readonly holder: string | undefined;
+  /** The operator's stand-in holds the lock while the former holder is being stopped. */
+  readonly breaking: boolean;
   /** The operator has asked the holder to yield. */
   readonly yielding: boolean;
 }
@@ -38,15 +40,15 @@ export type Stage =
   | { readonly kind: 'freed'; readonly token: bigint }
   | { readonly kind: 'passed'; readonly token: bigint; readonly holder: string };
 
-/** Holder names that no Pod has: the operator holds the lock while it stops a broken holder. */
-export const BREAK_HOLDER = 'break-';
+/** The name under which the operator itself holds a lock while it stops a broken holder. */
+export const breakHolder = (lockUid: string): string => `break-${lockUid}`;
 
 /** Pure: only what is seen now counts, so that a look that was missed changes nothing. */
 export function stageOf(request: GrantRequest, seen: Seen): Stage {
   const { token, holder } = seen;
   if (token > BigInt(request.token)) {
     if (holder === undefined) return { kind: 'freed', token };
-    return isBreaking(holder) ? { kind: 'stopping', token } : { kind: 'passed', token, holder };
+    return seen.breaking ? { kind: 'stopping', token } : { kind: 'passed', token, holder };
   }
   if (holder === undefined) return { kind: 'released' };
   if (seen.yielding) return { kind: 'yielding', holder };
@@ -55,9 +57,6 @@ export function stageOf(request: GrantRequest, seen: Seen): Stage {
   }
   return seen.recorded === request.token ? { kind: 'recorded' } : { kind: 'dropped' };
 }
-
-/** A Pod may be called `break-…` too; the stand-in's identity ends in no Pod's UID. */
-const isBreaking = (holder: string): boolean => holder.startsWith(BREAK_HOLDER);
 
 /** A stage that stands for so long, in milliseconds, ends the waiting: `ok` when what was asked for is done. */
 export function verdictOf(stage: Stage, standsMs: number): 'ok' | 'failed' | 'wait' {
