@@ -30,7 +30,11 @@ export const processIo = (): Io => ({
 async function askAtTerminal(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    return await terminal.question(question);
+    // Ctrl-C and Ctrl-D close it without an answer.
+    return await new Promise<string>((resolve) => {
+      terminal.once('close', () => resolve(''));
+      terminal.question(question).then(resolve, () => resolve(''));
+    });
   } finally {
     terminal.close();
   }

@@ -236,9 +236,14 @@ describe('kilit doctor finds', () => {
       await kube.ask('DELETE', `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/kilit.moved`);
       helm(...installArgs({ replicas: 2 }));
     }
-    await waitFor('all to be well again', async () => Object.keys(await doctor()).length === 0, {
-      seconds: 90,
-      everyMs: 1000,
-    });
+    await waitFor(
+      'all to be well again',
+      async () => {
+        const left = await doctor();
+        if (Object.keys(left).length > 0) throw new Error(JSON.stringify(left));
+        return true;
+      },
+      { seconds: 90, everyMs: 1000 },
+    );
   }, 300_000);
 });

@@ -8,6 +8,8 @@ import { type DoctorPod, isLive, type SidecarTrouble } from './facts.ts';
 /** Logs are read of so many Pods at most, and so many lines of each. */
 const MOST_PODS = 50;
 const LINES = 50;
+/** The API server asks the node's kubelet, which may be away. */
+const LOG_TIMEOUT_MS = 5_000;
 
 /** What running sidecars last said about following their Lease. @throws ApiError 403 without the right to read logs. */
 export async function readSidecars(cluster: Cluster, pods: readonly DoctorPod[]): Promise<readonly SidecarTrouble[]> {
@@ -24,10 +26,10 @@ export async function readSidecars(cluster: Cluster, pods: readonly DoctorPod[])
 async function readLog(cluster: Cluster, namespace: string, name: string): Promise<string> {
   const path = `${objectPath('pods', namespace, name)}/log?container=${SIDECAR_CONTAINER}&tailLines=${LINES}`;
   try {
-    return await cluster.request<string>({ verb: 'GET', path, answer: 'text' });
+    return await cluster.request<string>({ verb: 'GET', path, answer: 'text', timeoutMs: LOG_TIMEOUT_MS });
   } catch (err) {
     // A Pod that has gone or whose kubelet does not answer has no log; other checks see that.
-    if (err instanceof ApiError && err.status !== 403 && err.status !== 0) return '';
+    if (err instanceof ApiError && err.status !== 403) return '';
     throw err;
   }
 }

@@ -37,7 +37,10 @@ export function mesh({ pods, namespaces }: Facts): readonly Finding[] {
       const found = MESHES.find((one) => hasContainer(pod, one.proxy) || one.marks(labels, annotations));
       return found === undefined ? [] : [{ pod, found }];
     });
-    if (inMesh.length === 0) return [ok(check, 'No labelled Pod is in a mesh of Istio or Linkerd')];
+    if (inMesh.length === 0) {
+      const blind = namespaces.ok ? '' : ', as far as its own containers tell (namespaces were not read)';
+      return [ok(check, `No labelled Pod is in a mesh of Istio or Linkerd${blind}`)];
+    }
     const closedIn = inMesh.filter(({ pod, found }) => !listsPort(pod, found.inbound));
     const closedOut = inMesh.filter(
       ({ pod, found }) =>

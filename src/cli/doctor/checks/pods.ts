@@ -135,20 +135,25 @@ const HOLDER_FINALIZER = 'kilit.dev/holder';
 export function finalizers({ pods, leases, locks }: Facts): readonly Finding[] {
   const check = 'finalizers';
   return onRead(check, pods, (all) => {
-    const held = new Set(orElse(leases, []).map(({ spec }) => spec?.holderIdentity?.split('_').at(-1)));
-    const known = new Set(orElse(locks, []).map(podName));
-    const left = all.filter(
-      ({ metadata }) =>
-        metadata.finalizers?.includes(HOLDER_FINALIZER) === true &&
-        (!held.has(metadata.uid) || !known.has(`${metadata.namespace}/${metadata.labels?.[LOCK_LABEL] ?? ''}`)),
-    );
-    if (left.length === 0) return [ok(check, 'No Pod that holds nothing is kept by a finalizer of kilit')];
-    return [
-      warn(check, {
-        says: `Pods with finalizer ${HOLDER_FINALIZER} that hold no lock: ${some(left.map(podName))}.`,
-        means: 'When they are deleted they stay until the operator takes it away.',
-        todo: 'If the operator runs, this passes by itself; if kilit was uninstalled, remove the finalizer by hand.',
+    const kept = all.filter(({ metadata }) => metadata.finalizers?.includes(HOLDER_FINALIZER) === true);
+    if (kept.length === 0) return [ok(check, 'No Pod is kept by a finalizer of kilit')];
+    return onRead(check, leases, (records) =>
+      onRead(check, locks, (known) => {
+        const held = new Set(records.map(({ spec }) => spec?.holderIdentity?.split('_').at(-1)));
+        const names = new Set(known.map(podName));
+        const left = kept.filter(
+          (pod) => !held.has(pod.metadata.uid) || !names.has(`${pod.metadata.namespace}/${lockOf(pod)}`),
+        );
+        if (left.length === 0)
+          return [ok(check, `${kept.length} Pods are kept by a finalizer of kilit, all of them holders`)];
+        return [
+          warn(check, {
+            says: `Pods with finalizer ${HOLDER_FINALIZER} that hold no lock: ${some(left.map(podName))}.`,
+            means: 'When they are deleted they stay until the operator takes it away.',
+            todo: 'If the operator runs, this passes by itself; if kilit was uninstalled, remove the finalizer by hand.',
+          }),
+        ];
       }),
-    ];
+    );
   });
 }

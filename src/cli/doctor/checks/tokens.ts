@@ -1,5 +1,5 @@
 /** Checks of tokens: they must go on above every one that was ever issued. Pure. */
-import { LEASE_PREFIX, LOCK_LABEL, TOKEN_ANNOTATION } from '../../../api/names.ts';
+import { LEASE_PREFIX, TOKEN_ANNOTATION } from '../../../api/names.ts';
 import { parseFencingToken } from '../../../core/token.ts';
 import { orElse } from '../../attempt.ts';
 import { greatest, tokensOfLeases, tokensOfLocks, tokensOfMarks } from '../../base/issued.ts';
@@ -116,7 +116,7 @@ export function strayLeases({ leases, locks }: Facts): readonly Finding[] {
         warn(check, {
           says: `Leases without a lock: ${some(strays.map(podName))}.`,
           means: 'Their lock was deleted past its finalizer. A holder may still renew one; nobody is granted it.',
-          todo: `Create the lock again, and the operator takes the Lease over; or delete the Pods with that label ${LOCK_LABEL}: the Lease goes with its owner.`,
+          todo: 'Create the lock again: the operator takes the Lease over, and its tokens go on. Deleting that lock then takes it along.',
         }),
       ];
     }),
