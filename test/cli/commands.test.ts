@@ -316,3 +316,58 @@ describe('kilit base', () => {
     expect(base()).toBe('9000000000');
   });
 });
+
+describe('a question', () => {
+  const asked = (answer: string) => inProcess(['break', 'billing', '--reason', 'r'], { env: cluster.env, answer });
+
+  test('is put after what will happen was told, and is answered by yes alone', async () => {
+    for (const answer of ['', 'y', 'no']) {
+      expect(await asked(answer)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/Nothing was done\.\n$/),
+      });
+    }
+    expect(onLock('kilit.dev/break')).toBeUndefined();
+    const done = await asked(' yes\n');
+    expect(done).toMatchObject({ code: 0, stdout: 'Asked for the break of lock billing, token 900, as alice.\n' });
+    expect(done.stderr).toMatch(
+      /is held by Pod a with token 900, for .*\nThe token moves at once.*at the latest after 20 s\.\nBreak the grant of token 900\? Type yes to go on: /,
+    );
+  });
+});
+
+describe('kilit doctor', () => {
+  test('looks at one namespace when others may not be listed, says so, and names the rights that are missing', async () => {
+    cluster.forbid(
+      /^GET \/apis\/kilit\.dev\/v1alpha1\/distributedlocks|deployments|nodes|admissionregistration|\/api\/v1\/namespaces$/,
+    );
+    cluster.forbid(/^POST .*leases/);
+    cluster.put('/api/v1/pods', { metadata: { name: 'x', namespace: 'elsewhere' } });
+    for (const collection of ['/apis/events.k8s.io/v1/events', '/apis/networking.k8s.io/v1/networkpolicies']) {
+      cluster.put(collection, { metadata: { name: 'x', namespace: 'elsewhere' } });
+    }
+    const { code, stdout, stderr } = await run('doctor');
+    expect(stderr).toContain("Only namespace 'shop' is looked at");
+    expect(stdout).toMatch(/WARN {2}nodes +Not checked: 'alice' may not list nodes in the whole cluster\.\n/);
+    expect(stdout).toMatch(
+      /WARN {2}policy-enforced +Not checked: .*'alice' may not create leases\.coordination\.k8s\.io in namespace shop/,
+    );
+    expect(stdout).toMatch(/WARN {2}operator +Not checked: 'alice' may not list deployments\.apps/);
+    expect(stdout).toMatch(/ok {4}stray-leases +Each of 1 Leases kilit\.\* has its lock\n/);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/\n\n0 failures, \d warnings, \d+ ok\n$/)]);
+  });
+
+  test('prints its findings as data, with the worst result', async () => {
+    const { code, stdout, stderr } = await run('doctor', '-n', 'shop', '-o', 'json');
+    const report = JSON.parse(stdout) as { readonly result: string; readonly findings: readonly object[] };
+    expect([code, stderr, report.result]).toEqual([1, '', 'fail']);
+    expect(report.findings).toContainEqual(
+      expect.objectContaining({
+        check: 'policies',
+        result: 'warn',
+        says: 'Not checked: the API server does not serve it.',
+      }),
+    );
+  });
+});

@@ -20,6 +20,12 @@ const BINDINGS = [
   ),
 ];
 
+const GARBAGE_COLLECTOR = {
+  kind: 'user',
+  name: 'system:serviceaccount:kube-system:generic-garbage-collector',
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],
+} as const;
+
 interface Finding {
   readonly check: string;
   readonly result: 'ok' | 'warn' | 'fail';
@@ -233,7 +239,8 @@ describe('kilit doctor finds', () => {
       await kube.ask('PATCH', scene.podPath('bare-kept'), { body: { metadata: { finalizers: null } } });
       for (const name of ['bare-a', 'bare-b', 'bare-mesh', 'bare-kept'])
         await kube.ask('DELETE', `${scene.podPath(name)}?gracePeriodSeconds=0`);
-      await kube.ask('DELETE', `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/kilit.moved`);
+      // Nobody else may: the policy kilit-lease-name stands.
+      await kube.must('DELETE', scene.leasePath('moved'), { as: GARBAGE_COLLECTOR });
       helm(...installArgs({ replicas: 2 }));
     }
     await waitFor(

@@ -44,6 +44,9 @@ Exit code 1 if a check failed; warnings alone leave it 0.`,
         operatorNamespace: () => operatorNamespace(cluster, input),
         marks,
       });
+      if (facts.namespace !== undefined && valueOf(input, 'namespace') === undefined) {
+        io.err(`Only namespace '${facts.namespace}' is looked at: these rights do not let list the locks of others.\n`);
+      }
       const findings = diagnose(facts);
       const result = worst(findings);
       if (isData) await printData(io, format, { result, namespace: facts.namespace ?? null, findings });
