@@ -3,6 +3,7 @@
  *
  *   charts/kilit/files/crd.yaml  →  src/api/generated/distributedlock.ts
  *   charts/kilit                 →  manifests/kilit.yaml
+ *   src/cli                      →  docs/cli.md
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,7 @@
 import { installSql, uninstallSql } from '../guards/postgres/sql.ts';
 import type { Group } from './command.ts';
+import { Exit } from './failure.ts';
+import type { Io } from './io.ts';
 
 const INSTALL = 'npx kilit guard postgres sql | psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction';
 const UNINSTALL = 'npx kilit guard postgres uninstall | psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction';
@@ -16,7 +18,7 @@ export const guardPostgres: Group = {
 superuser or the database's owner; again to upgrade: marks and protected tables stay.
 Nothing is refused before a table is protected or a program enters.`,
       examples: [INSTALL, 'npx kilit guard postgres sql > migrations/0042-kilit.sql'],
-      run: installSql,
+      run: (_, io) => print(io, installSql()),
     },
     uninstall: {
       kind: 'action',
@@ -24,7 +26,12 @@ Nothing is refused before a table is protected or a program enters.`,
       help: `Prints SQL that drops schema 'kilit', the triggers on protected tables, and the roles if nothing else needs them.
 Nothing refuses an old token afterwards, and the marks are lost.`,
       examples: [UNINSTALL],
-      run: uninstallSql,
+      run: (_, io) => print(io, uninstallSql()),
     },
   },
 };
+
+function print(io: Io, sql: string): number {
+  io.out(sql);
+  return Exit.ok;
+}

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { repositoryRoot } from '../cluster/paths.ts';
+import { cliDocs } from './cli-docs.ts';
 import { renderChart } from './helm.ts';
 import { makeBundle } from './manifest.ts';
 import { generateTypes, type Schema } from './types.ts';
@@ -22,6 +23,7 @@ export async function readSchema(): Promise<Schema> {
 export async function generateAll(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ['src/api/generated/distributedlock.ts', generateTypes(await readSchema())],
+    ['docs/cli.md', cliDocs()],
     ['manifests/kilit.yaml', makeBundle(await renderChart({ set: ['image.tag=dev'] }))],
   ]);
 }
