@@ -1,7 +1,7 @@
 import { base } from './base/commands.ts';
 import type { Group } from './command.ts';
 import { doctor } from './doctor/command.ts';
-import { guardPostgres } from './guard-postgres.ts';
+import { guardPostgres, INSTALL } from './guard-postgres.ts';
 import { describe } from './lock/describe.ts';
 import { listLocks } from './lock/list.ts';
 import { breakLock, handover } from './request/commands.ts';
@@ -15,7 +15,7 @@ export const root: Group = {
     'kilit describe billing -n shop',
     "kilit break billing -n shop --reason 'node n7 is frozen' --wait",
     'kilit doctor',
-    'npx kilit guard postgres sql | psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction',
+    INSTALL,
   ],
   commands: {
     list: listLocks,
@@ -27,7 +27,7 @@ export const root: Group = {
     guard: {
       kind: 'group',
       summary: 'Let a resource refuse writes with an old fencing token',
-      examples: ['npx kilit guard postgres --help'],
+      examples: ['kilit guard postgres --help'],
       commands: { postgres: guardPostgres },
     },
   },
