@@ -32,8 +32,15 @@ export const GRACE_ANNOTATION = 'kilit.dev/grace-seconds';
 /** On a Lease, part of the terms of a grant: the node the holder runs on. */
 export const NODE_ANNOTATION = 'kilit.dev/node';
 
+/** On a Lease, part of the terms of a grant: `PodGone`, or absent for `Lease`. */
+export const TAKEOVER_ANNOTATION = 'kilit.dev/takeover';
+/** On a Lease, part of the terms of a grant: `ContinueFenced`, or absent for `Stop`. */
+export const ON_RENEWAL_FAILURE_ANNOTATION = 'kilit.dev/on-renewal-failure';
+
 /** Keeps a lock until its holder is dead or its lease has lapsed. */
 export const LOCK_FINALIZER = 'kilit.dev/holder';
+/** Keeps the object of a Pod that is granted a lock under `takeover: PodGone`, and with it the proof of its end. */
+export const POD_FINALIZER = 'kilit.dev/holder';
 
 /** Prefix of the Lease, the Role and the RoleBinding of a lock: `kilit.<lock>`. */
 export const LEASE_PREFIX = 'kilit.';

@@ -10,6 +10,7 @@ export interface RawPod {
     readonly creationTimestamp?: string;
     readonly deletionTimestamp?: string;
     readonly deletionGracePeriodSeconds?: number;
+    readonly finalizers?: readonly string[];
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly ownerReferences?: readonly {
