@@ -9,11 +9,11 @@ import { createGate } from './gate.ts';
 import { createLeaseClient } from './lease-client.ts';
 import { followLease } from './lease-watch.ts';
 import { createLog, type Log } from './log.ts';
-import { postLossEvent } from './loss-event.ts';
+import { postLossEvent, postUnrenewedEvent } from './loss-event.ts';
 import { createMetrics } from './metrics.ts';
 import { reset } from './reset.ts';
 import { createProbeServer, createSocketServer, listen } from './servers.ts';
-import { createSidecar } from './sidecar.ts';
+import { createSidecar, mayRun } from './sidecar.ts';
 import { onTerminate } from './signals.ts'; // first: see there
 import { createTroubleLog } from './state-log.ts';
 import { createWatchers } from './watchers.ts';
@@ -57,8 +57,7 @@ function runSidecar(config: SidecarConfig, log: Log): void {
   const files = createRunFiles(config.runDir, config.mode);
   const metrics = createMetrics();
   const stop = new AbortController();
-  const isOpen = () =>
-    sidecar.view().state === 'held' || (config.mode === 'standby' && sidecar.view().state !== 'lost');
+  const isOpen = () => mayRun(sidecar.view()) || (config.mode === 'standby' && sidecar.view().state !== 'lost');
   const gate = createGate(isOpen);
   const watchers = createWatchers(() => sidecar.view());
   const sidecar = createSidecar(
@@ -71,6 +70,11 @@ function runSidecar(config: SidecarConfig, log: Log): void {
       random: Math.random,
       openGate: gate.open,
       tell: watchers.tell,
+      note: (note) => {
+        // A connection pool of its own: an event that fails closes the pool, and a renewal may be under way in the other.
+        const apart = createApiClient(config.api);
+        void postUnrenewedEvent({ api: apart, wallMicros }, { config, ...note }).finally(apart.close);
+      },
       exit: (end) => void leave(end),
     },
     { identity: holderIdentity(config.pod), mode: config.mode },
@@ -98,7 +102,12 @@ function runSidecar(config: SidecarConfig, log: Log): void {
   const programs = createSocketServer({ ...sidecar, watchers });
   listen(programs, { path: files.socketPath }, sidecar.crash);
   const renderMetrics = () =>
-    metrics.render({ held: sidecar.view().state === 'held', renewedAt: sidecar.renewedAt(), now: now() });
+    metrics.render({
+      held: sidecar.view().state === 'held',
+      unrenewed: sidecar.view().state === 'unrenewed',
+      renewedAt: sidecar.renewedAt(),
+      now: now(),
+    });
   listen(createProbeServer({ gate, metrics: renderMetrics }), { port: config.port }, sidecar.crash);
 
   followLease({

@@ -25,6 +25,12 @@ export interface SidecarPorts {
   readonly log: Log;
   readonly openGate: () => void;
   readonly tell: (view: LockView) => void;
+  /** Writes an event for people. Best effort: returns at once and never throws. */
+  readonly note: (note: {
+    readonly reason: 'Unrenewed' | 'Renewed';
+    readonly token: string;
+    readonly sinceRenewalSeconds: number;
+  }) => void;
   /** Ends the process. Called once, after the files are gone and the loss is recorded. */
   readonly exit: (end: {
     readonly explanation: string;
@@ -36,13 +42,16 @@ export interface SidecarPorts {
 export interface Sidecar {
   readonly dispatch: (happening: Happening) => void;
   readonly view: () => LockView;
-  /** When the last good renewal was sent; only while held. */
+  /** When the last good renewal was sent; only while held or unrenewed. */
   readonly renewedAt: () => Instant | undefined;
   readonly release: () => Refusal | undefined;
   readonly standDown: () => Refusal | undefined;
   /** An error that nobody foresaw: the grant is lost. Never throws. */
   readonly crash: (error: unknown) => void;
 }
+
+/** Whether a program may have the token by what it is told. */
+export const mayRun = ({ state }: LockView): boolean => state === 'held' || state === 'unrenewed';
 
 /** Feeds events to the holder's state machine, and runs its effects in order. */
 export function createSidecar(ports: SidecarPorts, self: { readonly identity: string; readonly mode: Mode }): Sidecar {
@@ -96,6 +105,8 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
         return ports.openGate();
       case 'tell':
         return ports.tell(viewOf(state, now()));
+      case 'note':
+        return note(effect);
       case 'exit':
         return exit(effect);
       default:
@@ -130,6 +141,11 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
       log.error({ err: error }, 'Token files could not be written');
       queue.push({ kind: 'filesFailed' });
     }
+  }
+
+  function note({ reason, token, sinceRenewalMs }: Effect & { kind: 'note' }): void {
+    if (reason === 'Unrenewed') ports.metrics.countUnrenewed();
+    ports.note({ reason, token: String(token), sinceRenewalSeconds: Math.round(sinceRenewalMs / 100) / 10 });
   }
 
   function exit({ reason, loss }: Effect & { kind: 'exit' }): void {
@@ -173,7 +189,7 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
   return {
     dispatch,
     view: () => viewOf(state, now()),
-    renewedAt: () => (state.kind === 'holding' && now() < state.deadline ? state.renewedAt : undefined),
+    renewedAt: () => ('renewedAt' in state && mayRun(viewOf(state, now())) ? state.renewedAt : undefined),
     release: ask(refuseRelease, 'releaseAsked'),
     standDown: ask(refuseStoodDown, 'stoodDown'),
     crash,
