@@ -54,7 +54,10 @@ export const HeldReason = {
   Granted: 'Granted',
   /** The holder's sidecar has confirmed the grant. */
   Confirmed: 'Confirmed',
-  /** The holder has not renewed in time, and by `takeover: PodGone` the lock waits for the end of its Pod. */
+  /**
+   * The holder has not renewed in time, and by `takeover: PodGone` the lock waits for the end of its Pod; or by
+   * `onRenewalFailure: ContinueFenced` it may go on as long as nobody waits.
+   */
   HolderSilent: 'HolderSilent',
   /** Nobody holds the lock. */
   Free: 'Free',

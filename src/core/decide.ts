@@ -8,7 +8,7 @@ import type { PodView } from './pod.ts';
 import { hasPodFinalizer, mustHavePodFinalizer } from './pod-finalizer.ts';
 import { firstEligible, type Waiter, waiters } from './queue.ts';
 import { lockStatus, statusDiffers } from './status.ts';
-import { judgeTenure, type Tenure } from './tenure.ts';
+import { judgeTenure, leftOn, type Tenure } from './tenure.ts';
 import { nextFencingToken } from './token.ts';
 
 /**
@@ -26,16 +26,20 @@ export function decide(observed: Observed, now: Now): Decision {
   if (lock.deleting) return decideDeletion(lock, observed, now);
 
   const { lease } = observed;
-  const tenure = lease === undefined ? undefined : judgeTenure(lease, { ...observed, lock }, now.instant);
-  const holderUid = tenure?.kind === 'held' ? tenure.holder.uid : undefined;
-  const queue = waiters(observed.pods, observed.nodes, holderUid);
   const provisioning = provision(lock, observed);
-  const input =
+  const judged = lease === undefined ? undefined : judgeTenure(lease, { ...observed, lock }, now.instant);
+  const queueUnder = (tenure: Tenure | undefined) =>
+    waiters(observed.pods, observed.nodes, tenure?.kind === 'held' ? tenure.holder.uid : undefined);
+  const grantee =
+    lease === undefined || judged === undefined || provisioning.length > 0
+      ? undefined
+      : nextHolder({ lease, tenure: judged, queue: queueUnder(judged), gate: observed.gate });
+  const tenure = judged && lease && grantee === undefined ? leftOn(judged, lease, observed.lastSeen) : judged;
+  const queue = queueUnder(tenure);
+  const leaseAction =
     lease === undefined || tenure === undefined || provisioning.length > 0
       ? undefined
-      : { lock, lease, tenure, queue, gate: observed.gate };
-  const grantee = input && nextHolder(input);
-  const leaseAction = input && decideLease(input, grantee);
+      : decideLease({ lock, lease, tenure, gate: observed.gate }, grantee);
 
   const status = lockStatus({
     ...observed,
@@ -75,23 +79,24 @@ function provisionLease(lock: LockView, lease: LeaseView | undefined): readonly 
   return lease.ownerUid === lock.uid ? [] : [{ kind: 'AdoptLease', lock, lease }];
 }
 
-interface LeaseInput {
-  readonly lock: LockView;
+/** Who could be granted the lock now, or undefined. */
+function nextHolder(input: {
   readonly lease: LeaseView;
   readonly tenure: Tenure;
   readonly queue: readonly Waiter[];
   readonly gate: GrantGate;
-}
-
-/** Who could be granted the lock now, or undefined. */
-function nextHolder({ lease, tenure, queue, gate }: LeaseInput): PodView | undefined {
+}): PodView | undefined {
+  const { lease, tenure, queue, gate } = input;
   if (tenure.kind === 'held' || tenure.kind === 'previous' || !gate.open || lease.token === undefined) return undefined;
   // A Pod that lost, or could not confirm, takes part again only from its new place at the end.
   const former = tenure.kind === 'ended' ? tenure.holder.uid : undefined;
   return firstEligible(queue.filter((waiter) => waiter.pod.uid !== former));
 }
 
-function decideLease(input: LeaseInput, pod: PodView | undefined): Action | undefined {
+function decideLease(
+  input: { readonly lock: LockView; readonly lease: LeaseView; readonly tenure: Tenure; readonly gate: GrantGate },
+  pod: PodView | undefined,
+): Action | undefined {
   const { lock, lease, tenure, gate } = input;
   if (tenure.kind === 'held' || tenure.kind === 'previous') return undefined;
   const ended: Ended | undefined =

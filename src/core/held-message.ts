@@ -2,7 +2,7 @@ import type { LeaseView } from './lease.ts';
 import type { LockView } from './lock.ts';
 import type { PodView } from './pod.ts';
 
-/** Why a lock under `takeover: PodGone` does not pass on although nothing is heard of its holder, and what to do. */
+/** Why a lock does not pass on although nothing is heard of its holder, and what to do. */
 export function silentMessage(input: {
   readonly lock: LockView;
   readonly lease: LeaseView;
@@ -12,8 +12,12 @@ export function silentMessage(input: {
   const { lock, lease, pod } = input;
   const { name = '', node } = lease.holder ?? {};
   const where = node === undefined || node === '' ? 'its node' : `node ${node}`;
+  const who = `Held by Pod ${name} with token ${lease.token ?? ''}, which does not renew any more; its program may be alive.`;
+  if (lease.terms.takeover === 'Lease') {
+    return `${who} By onRenewalFailure ContinueFenced it may renew again; the next waiter that is ready is granted the lock at once.`;
+  }
   return [
-    `Held by Pod ${name} with token ${lease.token ?? ''}, which does not renew any more; its program may be alive.`,
+    who,
     `By takeover PodGone the lock waits until the kubelet of ${where} has reported the end of that Pod.`,
     advice(pod, where),
     breakAdvice(lock, where),

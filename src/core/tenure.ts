@@ -27,7 +27,7 @@ export type Tenure =
       readonly kind: 'held';
       readonly holder: Holder;
       readonly confirmed: boolean;
-      /** Its lease has lapsed, but only the end of its Pod ends the grant (`takeover: PodGone`). */
+      /** Its lease has lapsed, but only the end of its Pod ends the grant (`takeover: PodGone`), or nobody waits for it. */
       readonly silent: boolean;
       readonly recheckAt: Instant | undefined;
     }
@@ -77,6 +77,19 @@ export function judgeTenure(
   return lease.terms.takeover === 'PodGone'
     ? { kind: 'held', holder, confirmed, silent: true, recheckAt: undefined }
     : { kind: 'ended', holder, reason: EndReason.Expired };
+}
+
+/**
+ * An expired grant by `onRenewalFailure: ContinueFenced` that nobody waits for stays as it is: its program may go on, and
+ * can renew again, with the same token. Not if its Pod is on its way out, or gone.
+ */
+export function leftOn(tenure: Tenure, { terms }: LeaseView, lastSeen: (uid: string) => PodView | undefined): Tenure {
+  if (tenure.kind !== 'ended' || tenure.reason !== EndReason.Expired || terms.onRenewalFailure === 'Stop')
+    return tenure;
+  const { holder } = tenure;
+  const pod = lastSeen(holder.uid);
+  const mayGoOn = pod !== undefined && !pod.deleting && !pod.disrupted && pod.phase === 'Running';
+  return mayGoOn ? { kind: 'held', holder, confirmed: true, silent: true, recheckAt: undefined } : tenure;
 }
 
 /** A Lease with token 0 under a lock that was granted before has been made anew: wait as for an expiry, plus grace. */

@@ -47,10 +47,10 @@ const leaseArbitrary: fc.Arbitrary<LeaseView | undefined> = fc.oneof(
       observedAt: fc.integer({ min: 0, max: 60_000 }),
     })
     .chain(({ name, confirmed, observedAt }) =>
-      takeovers.map((takeover) =>
+      fc.tuple(takeovers, fc.constantFrom('Stop', 'ContinueFenced')).map(([takeover, onRenewalFailure]) =>
         heldBy(aPod(name), {
           observedAt,
-          terms: { ...TERMS, takeover },
+          terms: { ...TERMS, takeover, onRenewalFailure },
           ...(!confirmed && { renewTime: '2026-01-01T00:00:00.000000Z' }),
         }),
       ),
@@ -132,7 +132,7 @@ function settle(start: Observed, instant: number): { readonly passes: readonly P
   );
 }
 
-describe('whatever it observes, decide', () => {
+describe('whatever it observes, decide', { timeout: 60_000 }, () => {
   it('comes to rest', () => {
     fc.assert(
       fc.property(observedArbitrary, instants, (observed, instant) => void settle(observed, instant)),
