@@ -57,6 +57,12 @@ export const CANARY_LEASE = 'kilit.canary';
 export const SIDECAR_CONTAINER = 'kilit';
 export const RESET_CONTAINER = 'kilit-reset';
 
+/**
+ * The sidecar's exit code when no program was given a token in its life: it found the mark of a fresh start, by which all
+ * earlier programs are dead, and never wrote a token. Any other end has another code.
+ */
+export const IDLE_EXIT_CODE = 80;
+
 /** Default port of the sidecar's read-only probe and metrics server. */
 export const DEFAULT_PORT = 9911;
 

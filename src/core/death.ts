@@ -1,4 +1,4 @@
-import { SIDECAR_CONTAINER } from '../api/names.ts';
+import { IDLE_EXIT_CODE, RESET_CONTAINER, SIDECAR_CONTAINER } from '../api/names.ts';
 import { gatedInitContainers, type RawContainerStatus, type RawPod } from './raw-pod.ts';
 
 /**
@@ -8,6 +8,10 @@ import { gatedInitContainers, type RawContainerStatus, type RawPod } from './raw
  * because of `PodCompleted` or `PodFailed`, which it writes when the phase that it reckons with is terminal and nothing
  * will be restarted; the sidecar terminated; every program terminated or never started. It holds the phase itself back
  * for one to two seconds more (docs/kubernetes.md), so that is not waited for.
+ *
+ * Of programs that were killed for a restart in place the kubelet forgets the end, and makes `ContainerStatusUnknown` of
+ * it when the Pod ends behind its gate (docs/kubernetes.md). Then `kilit-reset` and the sidecar are the witnesses, by the
+ * exit codes that the kubelet reports of them: `isBehindGate`.
  *
  * Everything else proves nothing: the Pod garbage collector may write a phase over old statuses; after containerd lost
  * its state the kubelet makes up `ContainerStatusUnknown` for a process that lives; a deletionTimestamp, a 404, an
@@ -19,12 +23,28 @@ export function isConfirmedDead(pod: RawPod): boolean {
   const ready = status.conditions?.find((c) => c.type === 'ContainersReady');
   if (ready?.status !== 'False' || (ready.reason !== 'PodCompleted' && ready.reason !== 'PodFailed')) return false;
 
+  if (isBehindGate(status.initContainerStatuses ?? [])) return true;
   const sidecar = status.initContainerStatuses?.find((c) => c.name === SIDECAR_CONTAINER);
   if (sidecar === undefined || !hasEnded(sidecar)) return false;
   return (
     pod.spec.containers.every((c) => endedOrNeverStarted(c.name, status.containerStatuses)) &&
     gatedInitContainers(pod).every((c) => endedOrNeverStarted(c.name, status.initContainerStatuses))
   );
+}
+
+/**
+ * Did this Pod's last life end before any of its programs was given a token?
+ *
+ * `kilit-reset` runs only after all earlier programs were killed. If it failed, no sidecar came after it; if the sidecar
+ * ended with `IDLE_EXIT_CODE`, it had found the mark of `kilit-reset` and never wrote a token.
+ */
+function isBehindGate(inits: readonly RawContainerStatus[]): boolean {
+  const codeOf = (name: string) => {
+    const status = inits.find((c) => c.name === name);
+    return status !== undefined && hasEnded(status) ? status.state?.terminated?.exitCode : undefined;
+  };
+  const reset = codeOf(RESET_CONTAINER);
+  return (reset !== undefined && reset !== 0) || codeOf(SIDECAR_CONTAINER) === IDLE_EXIT_CODE;
 }
 
 function endedOrNeverStarted(name: string, statuses: readonly RawContainerStatus[] | undefined): boolean {

@@ -45,7 +45,12 @@ export interface RawContainerStatus {
   readonly state?: {
     readonly waiting?: { readonly reason?: string; readonly message?: string };
     readonly running?: object;
-    readonly terminated?: { readonly reason?: string; readonly containerID?: string; readonly finishedAt?: string };
+    readonly terminated?: {
+      readonly reason?: string;
+      readonly containerID?: string;
+      readonly finishedAt?: string;
+      readonly exitCode?: number;
+    };
   };
   readonly lastState?: { readonly terminated?: object };
 }

@@ -21,8 +21,8 @@ import { createWatchers } from './watchers.ts';
 /**
  * The injected native sidecar `kilit`, and with the argument `reset` the init container `kilit-reset` before it.
  *
- * Exit codes: the sidecar always ends with 1, which makes the kubelet restart the whole Pod behind the gate;
- * `reset` ends with 0 when it has done its work.
+ * Exit codes: the sidecar ends with 1, or with 80 if no program was given a token in its life (`IDLE_EXIT_CODE`); either
+ * makes the kubelet restart the whole Pod behind the gate. `reset` ends with 0 when it has done its work, else with 1.
  */
 function main(): void {
   const read = readConfig(process.env);
@@ -83,12 +83,13 @@ function runSidecar(config: SidecarConfig, log: Log): void {
     readonly explanation: string;
     readonly token: string | undefined;
     readonly postEvent: boolean;
+    readonly code: number;
   }) => {
     stop.abort();
     try {
       if (end.postEvent) await postLossEvent({ api, wallMicros }, { config, ...end });
     } finally {
-      process.exit(1);
+      process.exit(end.code);
     }
   };
 

@@ -1,3 +1,4 @@
+import { IDLE_EXIT_CODE } from '../api/names.ts';
 import { assertNever } from '../core/assert-never.ts';
 import { initialState, step } from '../core/holder.ts';
 import { explainLoss } from '../core/holder-reasons.ts';
@@ -36,6 +37,7 @@ export interface SidecarPorts {
     readonly explanation: string;
     readonly token: string | undefined;
     readonly postEvent: boolean;
+    readonly code: number;
   }) => void;
 }
 
@@ -60,6 +62,8 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
   let timer: NodeJS.Timeout | undefined;
   let crashed = false;
   let exiting = false;
+  /** No program was given a token in this process's life, and those of earlier ones are dead. */
+  let idle = false;
   const queue: Happening[] = [];
 
   function dispatch(happening: Happening): void {
@@ -79,6 +83,7 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
 
   function advance(happening: Happening): void {
     const before = state;
+    if (happening.kind === 'started') idle = happening.epoch === 'fresh';
     const next = step(state, { ...happening, now: now(), jitter: ports.random() });
     state = next.state;
     for (const effect of next.effects) run(effect);
@@ -134,6 +139,7 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
   }
 
   function writeFiles(effect: Effect & { kind: 'writeFiles' }): void {
+    idle = false;
     try {
       files.writeGrant(effect.token);
       queue.push({ kind: 'filesWritten' });
@@ -152,8 +158,9 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
     exiting = true;
     const explanation = explainLoss(reason);
     if (loss !== undefined) recordLoss(explanation, loss.heldMs);
+    const code = idle ? IDLE_EXIT_CODE : 1;
     const postEvent = loss !== undefined && reason !== 'Terminated';
-    ports.exit({ explanation, token: loss?.token === undefined ? undefined : String(loss.token), postEvent });
+    ports.exit({ explanation, token: loss?.token === undefined ? undefined : String(loss.token), postEvent, code });
   }
 
   /** Best effort: the volume may be full, and the exit must not wait for it. */

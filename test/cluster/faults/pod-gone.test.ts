@@ -131,6 +131,25 @@ describe.skipIf(cluster.provider !== 'native')('by takeover PodGone', () => {
     expect(violations(await scene.history('missed'))).toEqual([]);
   });
 
+  it('a holder that was stopped and restarted in place while it was cut off is followed when it is deleted', async () => {
+    // The kubelet has forgotten the ends of its programs by then, and a sidecar that is cut off cannot release.
+    await scene.holderAndWaiters('restarted', ['restarted-a', 'restarted-b'], { lockSpec });
+    await scene.node.cutPod(scene.uid('restarted-a'));
+    await waitFor('the restart of the holder', async () => {
+      const { status } = await scene.readPod('restarted-a');
+      const sidecar = status?.initContainerStatuses?.find(({ name }) => name === 'kilit');
+      return sidecar?.restartCount === 1 && sidecar.state?.running !== undefined;
+    });
+    await silent('restarted');
+    expect((await scene.holder('restarted'))?.pod).toBe('restarted-a');
+    const deletedAt = Date.now();
+    await scene.deletePod('restarted-a');
+    const next = await scene.runs('restarted', 'restarted-b');
+    figure('next program started after the deletion of a holder that waited, cut off', next.from - deletedAt);
+    expect(violations(await scene.history('restarted'))).toEqual([]);
+    await waitFor('the object of the former holder to go', () => isGone(scene.podPath('restarted-a')));
+  });
+
   it('the Pods of a Job hold and let go, beside the finalizer of the Job', async () => {
     await scene.lock('jobs', lockSpec);
     const container = { name: 'app', image: TEST_IMAGE, imagePullPolicy: 'Never' };
