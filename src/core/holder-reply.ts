@@ -13,10 +13,10 @@ import {
   takeReply,
   tellOrLose,
 } from './holder-moves.ts';
-import { renewAgain } from './holder-unrenewed.ts';
 import { followReleasing, observe } from './holder-observe.ts';
 import { deadlineAt, renewAt } from './holder-timing.ts';
 import { type HolderEvent, type HolderState, LossReason, type Step } from './holder-types.ts';
+import { renewAgain } from './holder-unrenewed.ts';
 
 type Wrote = Extract<HolderEvent, { readonly kind: 'wrote' }>;
 

@@ -1,6 +1,6 @@
 import { assertNever } from './assert-never.ts';
-import type { HolderState } from './holder-types.ts';
 import type { StateOf } from './holder-moves.ts';
+import type { HolderState } from './holder-types.ts';
 import { continues } from './holder-unrenewed.ts';
 import type { Instant } from './lease.ts';
 

@@ -73,7 +73,7 @@ function runSidecar(config: SidecarConfig, log: Log): void {
       note: (note) => {
         // A connection pool of its own: an event that fails closes the pool, and a renewal may be under way in the other.
         const apart = createApiClient(config.api);
-        void postUnrenewedEvent({ api: apart, wallMicros }, { config, ...note }).finally(apart.close);
+        void postUnrenewedEvent({ api: apart, wallMicros }, { config, ...note }).finally(() => apart.close());
       },
       exit: (end) => void leave(end),
     },
