@@ -10,8 +10,8 @@ import { gatedInitContainers, type RawContainerStatus, type RawPod } from './raw
  * for one to two seconds more (docs/kubernetes.md), so that is not waited for.
  *
  * Of programs that were killed for a restart in place the kubelet forgets the end, and makes `ContainerStatusUnknown` of
- * it when the Pod ends behind its gate (docs/kubernetes.md). Then `kilit-reset` and the sidecar are the witnesses, by the
- * exit codes that the kubelet reports of them: `isBehindGate`.
+ * it when the Pod ends behind its gate (docs/kubernetes.md): `isForgotten`. The statuses of `kilit-reset` and the sidecar
+ * are complete then, and their exit codes may say as much by themselves: `isBehindGate`.
  *
  * Everything else proves nothing: the Pod garbage collector may write a phase over old statuses; after containerd lost
  * its state the kubelet makes up `ContainerStatusUnknown` for a process that lives; a deletionTimestamp, a 404, an
@@ -49,7 +49,22 @@ function isBehindGate(inits: readonly RawContainerStatus[]): boolean {
 
 function endedOrNeverStarted(name: string, statuses: readonly RawContainerStatus[] | undefined): boolean {
   const status = statuses?.find((c) => c.name === name);
-  return status !== undefined && (hasEnded(status) || neverStarted(status));
+  return status !== undefined && (hasEnded(status) || neverStarted(status) || isForgotten(status));
+}
+
+/**
+ * Killed and removed for a restart in place, and not started again before the Pod ended.
+ *
+ * Told from a container that lives on unseen only by the sidecar: who loses containerd's records loses the sidecar's too,
+ * so its end must be complete wherever this counts.
+ */
+function isForgotten(status: RawContainerStatus): boolean {
+  const end = status.state?.terminated;
+  return (
+    end?.reason === 'ContainerStatusUnknown' &&
+    (end.containerID ?? '') === '' &&
+    status.lastState?.terminated?.reason === 'RestartingAllContainers'
+  );
 }
 
 function hasEnded(status: RawContainerStatus): boolean {

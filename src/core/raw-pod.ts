@@ -52,7 +52,7 @@ export interface RawContainerStatus {
       readonly exitCode?: number;
     };
   };
-  readonly lastState?: { readonly terminated?: object };
+  readonly lastState?: { readonly terminated?: { readonly reason?: string } };
 }
 
 /** The init containers after the sidecar: they see the token, so they are programs too. */

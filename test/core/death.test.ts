@@ -95,9 +95,15 @@ describe('the death of a Pod that was restarted behind its gate, and whose progr
     expect(isConfirmedDead(pod({ ...FORGOTTEN, inits }))).toBe(true);
   });
 
+  it('is confirmed by the complete end of a sidecar that was killed, with that of its restart', () => {
+    const inits = [ended('kilit-reset', { exitCode: 0 }), ended('kilit', { exitCode: 137 }), forgotten('migrate')];
+    expect(isConfirmedDead(pod({ ...FORGOTTEN, inits }))).toBe(true);
+    // A program whose record was lost in another way may live.
+    const lost = { ...forgotten('app'), lastState: { terminated: { reason: 'Error' } } };
+    expect(isConfirmedDead(pod({ ...FORGOTTEN, inits, programs: [lost, forgotten('side')] }))).toBe(false);
+  });
+
   it.each([
-    ['the sidecar ended otherwise', [ended('kilit-reset', { exitCode: 0 }), ended('kilit', { exitCode: 1 })]],
-    ['the sidecar was killed', [ended('kilit-reset', { exitCode: 0 }), ended('kilit', { exitCode: 137 })]],
     ['the end of the sidecar is made up', [ended('kilit-reset', { exitCode: 0 }), forgotten('kilit')]],
     ['the sidecar runs', [ended('kilit-reset', { exitCode: 0 }), running('kilit')]],
     ['both ends are made up', [forgotten('kilit-reset'), forgotten('kilit')]],

@@ -95,7 +95,9 @@ describe.skipIf(cluster.provider !== 'native').concurrent('by onRenewalFailure C
     await staysSo('it waits, and is not restarted again', 15, async () => {
       const { status } = await scene.readPod('followed-a');
       const reset = status?.initContainerStatuses?.find(({ name }) => name === 'kilit-reset');
-      return reset?.restartCount === 1 && (await scene.lives(lock)).length === 2;
+      const seen = { restarts: reset?.restartCount, lives: (await scene.lives(lock)).length };
+      if (seen.restarts !== 1 || seen.lives !== 2) throw new Error(JSON.stringify(seen));
+      return true;
     });
     expect(await scene.holder(lock)).toEqual({ pod: 'followed-b', token: next.token.toString() });
     const told = (await eventsOf('followed-a')).find(

@@ -113,6 +113,7 @@ describe.skipIf(cluster.provider !== 'native')('by takeover PodGone', () => {
   it('an operator that was away while the holder ended finds the proof', async () => {
     await scene.holderAndWaiters('missed', ['missed-a', 'missed-b'], { lockSpec });
     await scaleOperator(kube, 0);
+    let backAt = 0;
     try {
       await scene.deletePod('missed-a');
       const ended = await waitFor('the end of the holder', async () => {
@@ -122,11 +123,11 @@ describe.skipIf(cluster.provider !== 'native')('by takeover PodGone', () => {
       expect(ended.metadata).toMatchObject({ deletionTimestamp: expect.any(String), finalizers: [FINALIZER] });
       await staysSo('the object stays', 5, async () => (await finalizersOf('missed-a')).includes(FINALIZER));
     } finally {
+      backAt = Date.now();
       await scaleOperator(kube, 2);
     }
-    const backAt = Date.now();
     const next = await scene.runs('missed', 'missed-b');
-    figure('next program started after the operators were ready again', next.from - backAt);
+    figure('next program started after the operators were scaled up again', next.from - backAt);
     await waitFor('the object of the former holder to go', () => isGone(scene.podPath('missed-a')));
     expect(violations(await scene.history('missed'))).toEqual([]);
   });
