@@ -92,10 +92,14 @@ describe.skipIf(cluster.provider !== 'native').concurrent('by onRenewalFailure C
     const [late] = await scene.lives(lock, 'followed-a');
     figure('former program dead after the healing', (late?.to ?? 0) - healedAt);
     await scene.waits(lock, ['followed-a']);
-    await staysSo('it waits, and is not restarted again', 15, async () => {
+    const restarts = async () => {
       const { status } = await scene.readPod('followed-a');
-      const reset = status?.initContainerStatuses?.find(({ name }) => name === 'kilit-reset');
-      const seen = { restarts: reset?.restartCount, lives: (await scene.lives(lock)).length };
+      return status?.initContainerStatuses?.find(({ name }) => name === 'kilit-reset')?.restartCount;
+    };
+    // The kubelet reports the restart a little later.
+    await waitFor('the restart', async () => (await restarts()) === 1);
+    await staysSo('it waits, and is not restarted again', 15, async () => {
+      const seen = { restarts: await restarts(), lives: (await scene.lives(lock)).length };
       if (seen.restarts !== 1 || seen.lives !== 2) throw new Error(JSON.stringify(seen));
       return true;
     });
