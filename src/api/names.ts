@@ -42,9 +42,15 @@ export const NODE_ANNOTATION = 'kilit.dev/node';
 export const FENCED_LABEL = 'kilit.dev/fenced';
 /** On a fenced Lease: the `acquireTime` of the holder that its token was minted for, `""` before the first. */
 export const FENCED_ACQUIRE_TIME_ANNOTATION = 'kilit.dev/fenced-acquire-time';
+/** On a Lease, part of the terms of a grant: `PodGone`, or absent for `Lease`. */
+export const TAKEOVER_ANNOTATION = 'kilit.dev/takeover';
+/** On a Lease, part of the terms of a grant: `ContinueFenced`, or absent for `Stop`. */
+export const ON_RENEWAL_FAILURE_ANNOTATION = 'kilit.dev/on-renewal-failure';
 
 /** Keeps a lock until its holder is dead or its lease has lapsed. */
 export const LOCK_FINALIZER = 'kilit.dev/holder';
+/** Keeps the object of a Pod that is granted a lock under `takeover: PodGone`, and with it the proof of its end. */
+export const POD_FINALIZER = 'kilit.dev/holder';
 
 /** Prefix of the Lease, the Role and the RoleBinding of a lock: `kilit.<lock>`. */
 export const LEASE_PREFIX = 'kilit.';
@@ -60,6 +66,12 @@ export const CANARY_LEASE = 'kilit.canary';
 /** Names of the two injected containers. */
 export const SIDECAR_CONTAINER = 'kilit';
 export const RESET_CONTAINER = 'kilit-reset';
+
+/**
+ * The sidecar's exit code when no program was given a token in its life: it found the mark of a fresh start, by which all
+ * earlier programs are dead, and never wrote a token. Any other end has another code.
+ */
+export const IDLE_EXIT_CODE = 80;
 
 /** Default port of the sidecar's read-only probe and metrics server. */
 export const DEFAULT_PORT = 9911;

@@ -54,6 +54,11 @@ export const HeldReason = {
   Granted: 'Granted',
   /** The holder's sidecar has confirmed the grant. */
   Confirmed: 'Confirmed',
+  /**
+   * The holder has not renewed in time, and by `takeover: PodGone` the lock waits for the end of its Pod; or by
+   * `onRenewalFailure: ContinueFenced` it may go on as long as nobody waits.
+   */
+  HolderSilent: 'HolderSilent',
   /** Nobody holds the lock. */
   Free: 'Free',
   /** The Lease is gone or was made anew; an earlier holder may still be alive. */
@@ -79,4 +84,8 @@ export const EventReason = {
   Queued: 'Queued',
   Granted: 'Granted',
   Lost: 'Lost',
+  /** The holder could not renew by its deadline and goes on behind its guard (`onRenewalFailure: ContinueFenced`). */
+  Unrenewed: 'Unrenewed',
+  /** It could renew again; nobody had taken the lock over. */
+  Renewed: 'Renewed',
 } as const;

@@ -34,6 +34,9 @@ export type Action =
       readonly reason: WaitReason | typeof EventReason.Queued | typeof EventReason.Lost;
       readonly message: string;
     }
+  /** Before a grant under `takeover: PodGone`: from then on the Pod's object stays until its end was seen. */
+  | { readonly kind: 'AddPodFinalizer'; readonly pod: PodView }
+  | { readonly kind: 'RemovePodFinalizer'; readonly pod: PodView }
   | { readonly kind: 'WriteStatus'; readonly lock: LockView; readonly status: DistributedLockStatus };
 
 export interface Grant {

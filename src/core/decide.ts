@@ -4,9 +4,11 @@ import { grantTerms, type LeaseView } from './lease.ts';
 import { hasFinalizer, type LockView } from './lock.ts';
 import { decidePods } from './marks.ts';
 import { type Decision, type GrantGate, type Now, type Observed, secondsText } from './observed.ts';
+import type { PodView } from './pod.ts';
+import { hasPodFinalizer, mustHavePodFinalizer } from './pod-finalizer.ts';
 import { firstEligible, type Waiter, waiters } from './queue.ts';
 import { lockStatus, statusDiffers } from './status.ts';
-import { judgeTenure, type Tenure } from './tenure.ts';
+import { judgeTenure, leftOn, type Tenure } from './tenure.ts';
 import { nextFencingToken } from './token.ts';
 
 /**
@@ -24,14 +26,20 @@ export function decide(observed: Observed, now: Now): Decision {
   if (lock.deleting) return decideDeletion(lock, observed, now);
 
   const { lease } = observed;
-  const tenure = lease === undefined ? undefined : judgeTenure(lease, { ...observed, lock }, now.instant);
-  const holderUid = tenure?.kind === 'held' ? tenure.holder.uid : undefined;
-  const queue = waiters(observed.pods, observed.nodes, holderUid);
   const provisioning = provision(lock, observed);
+  const judged = lease === undefined ? undefined : judgeTenure(lease, { ...observed, lock }, now.instant);
+  const queueUnder = (tenure: Tenure | undefined) =>
+    waiters(observed.pods, observed.nodes, tenure?.kind === 'held' ? tenure.holder.uid : undefined);
+  const grantee =
+    lease === undefined || judged === undefined || provisioning.length > 0
+      ? undefined
+      : nextHolder({ lease, tenure: judged, queue: queueUnder(judged), gate: observed.gate });
+  const tenure = judged && lease && grantee === undefined ? leftOn(judged, lease, observed.lastSeen) : judged;
+  const queue = queueUnder(tenure);
   const leaseAction =
     lease === undefined || tenure === undefined || provisioning.length > 0
       ? undefined
-      : decideLease({ lock, lease, tenure, queue, gate: observed.gate });
+      : decideLease({ lock, lease, tenure, gate: observed.gate }, grantee);
 
   const status = lockStatus({
     ...observed,
@@ -41,16 +49,16 @@ export function decide(observed: Observed, now: Now): Decision {
     provisioned: provisioning.length === 0,
     nowText: secondsText(now.micros),
   });
-  // A status of the state before a Lease write would be stale at once; it is written only to show that writing fails.
+  // A status of the state before a Lease write (or the finalizer before it) would be stale at once; it is written only to show that writing fails.
   const writesStatus =
     statusDiffers(lock, status) &&
-    (leaseAction === undefined || observed.failure !== undefined) &&
+    ((leaseAction === undefined && grantee === undefined) || observed.failure !== undefined) &&
     !provisioning.some((action) => action.kind === 'AddFinalizer');
   return {
     actions: [
       ...provisioning,
       ...(leaseAction === undefined ? [] : [leaseAction]),
-      ...decidePods({ lock, lease, tenure, queue, pods: observed.pods }, now),
+      ...decidePods({ lock, lease, tenure, queue, pods: observed.pods, grantee }, now),
       ...(writesStatus ? [{ kind: 'WriteStatus', lock, status } as const] : []),
     ],
     recheckAt: tenure?.kind === 'held' ? tenure.recheckAt : tenure?.kind === 'previous' ? tenure.until : undefined,
@@ -71,20 +79,31 @@ function provisionLease(lock: LockView, lease: LeaseView | undefined): readonly 
   return lease.ownerUid === lock.uid ? [] : [{ kind: 'AdoptLease', lock, lease }];
 }
 
-function decideLease(input: {
-  readonly lock: LockView;
+/** Who could be granted the lock now, or undefined. */
+function nextHolder(input: {
   readonly lease: LeaseView;
   readonly tenure: Tenure;
   readonly queue: readonly Waiter[];
   readonly gate: GrantGate;
-}): Action | undefined {
-  const { lock, lease, tenure, queue, gate } = input;
+}): PodView | undefined {
+  const { lease, tenure, queue, gate } = input;
+  if (tenure.kind === 'held' || tenure.kind === 'previous' || !gate.open || lease.token === undefined) return undefined;
+  // A Pod that lost, or could not confirm, takes part again only from its new place at the end.
+  const former = tenure.kind === 'ended' ? tenure.holder.uid : undefined;
+  return firstEligible(queue.filter((waiter) => waiter.pod.uid !== former));
+}
+
+function decideLease(
+  input: { readonly lock: LockView; readonly lease: LeaseView; readonly tenure: Tenure; readonly gate: GrantGate },
+  pod: PodView | undefined,
+): Action | undefined {
+  const { lock, lease, tenure, gate } = input;
   if (tenure.kind === 'held' || tenure.kind === 'previous') return undefined;
   const ended: Ended | undefined =
     tenure.kind === 'ended' ? { holder: tenure.holder, reason: tenure.reason } : undefined;
-  // A Pod that lost, or could not confirm, takes part again only from its new place at the end.
-  const pod = firstEligible(queue.filter((waiter) => waiter.pod.uid !== ended?.holder.uid));
   if (gate.open && lease.token !== undefined && pod !== undefined) {
+    // `decidePods` puts it there; the grant follows when it was seen.
+    if (mustHavePodFinalizer(lock) && !hasPodFinalizer(pod)) return undefined;
     return {
       kind: 'Grant',
       lock,
@@ -101,6 +120,7 @@ function decideLease(input: {
 /** Pods may come before their lock: they keep their place, and say what they miss. */
 function decideWithoutLock(observed: Observed, now: Now): Decision {
   const queue = waiters(observed.pods, observed.nodes, undefined);
-  const actions = decidePods({ lock: undefined, lease: undefined, tenure: undefined, queue, pods: observed.pods }, now);
+  const context = { lock: undefined, tenure: undefined, grantee: undefined, lease: observed.lease };
+  const actions = decidePods({ ...context, queue, pods: observed.pods }, now);
   return { actions, recheckAt: undefined };
 }

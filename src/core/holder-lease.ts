@@ -1,4 +1,5 @@
 import { TOKEN_ANNOTATION } from '../api/names.ts';
+import { type OnRenewalFailure, onRenewalFailureOf } from './grant-terms.ts';
 import { parseMicroTime } from './micro-time.ts';
 import { type FencingToken, parseFencingToken } from './token.ts';
 
@@ -9,6 +10,7 @@ export interface Grant {
   readonly acquireTime: string;
   /** Fixed at the grant; a change at the lock is taken over at the next grant. */
   readonly leaseDurationMs: number;
+  readonly onRenewalFailure: OnRenewalFailure;
 }
 
 /** A Lease as the sidecar sees it. */
@@ -82,7 +84,8 @@ function readGrant(metadata: RawLease['metadata'], spec: RawLease['spec']): Gran
   if (typeof acquireTime !== 'string' || parseMicroTime(acquireTime) === undefined) {
     return { fault: `acquireTime must be a time with six fraction digits, got ${show(acquireTime)}` };
   }
-  return { token, acquireTime, leaseDurationMs: seconds * 1000 };
+  const onRenewalFailure = onRenewalFailureOf(annotations);
+  return { token, acquireTime, leaseDurationMs: seconds * 1000, onRenewalFailure };
 }
 
 /** Whether a Lease still records this very grant to this holder. Durations may differ: they belong to the next grant. */

@@ -16,12 +16,14 @@ import type { Instant } from './lease.ts';
 
 /** The moves that several states share. `Confirming`, `Holding` … are members of the union HolderState. */
 export type StateOf<Kind extends HolderState['kind']> = Extract<HolderState, { readonly kind: Kind }>;
-export type Trying = StateOf<'confirming' | 'holding' | 'releasing'>;
-export type Tenured = StateOf<'opening' | 'holding' | 'losing'>;
+export type Trying = StateOf<'confirming' | 'holding' | 'unrenewed' | 'releasing'>;
+export type Tenured = StateOf<'opening' | 'holding' | 'unrenewed' | 'losing'>;
 export type Moment = Pick<HolderEvent, 'now' | 'jitter'>;
 
 export function isTrying(state: HolderState): state is Trying {
-  return state.kind === 'confirming' || state.kind === 'holding' || state.kind === 'releasing';
+  return (
+    state.kind === 'confirming' || state.kind === 'holding' || state.kind === 'unrenewed' || state.kind === 'releasing'
+  );
 }
 
 export const stay = (state: HolderState): Step => ({ state, effects: [] });
@@ -69,10 +71,12 @@ export function settle(state: HolderState, { now }: Moment): Step {
     : write({ ...base, kind: 'confirming', grant, attempt }, now);
 }
 
-const PURPOSE = { confirming: 'confirm', holding: 'renew', releasing: 'release' } as const satisfies Record<
-  Trying['kind'],
-  WritePurpose
->;
+const PURPOSE = {
+  confirming: 'confirm',
+  holding: 'renew',
+  unrenewed: 'renew',
+  releasing: 'release',
+} as const satisfies Record<Trying['kind'], WritePurpose>;
 
 /** Sends the state's write; only while the Lease as known records the state's grant, for it is sent back changed. */
 export function write(state: Trying, now: Instant): Step {
@@ -106,7 +110,7 @@ export function retry(state: Trying, result: Exclude<WriteResult['kind'], 'ok'>,
 }
 
 export function rest<State extends Trying>(state: State, { now, jitter }: Moment): State {
-  const purpose = state.kind === 'releasing' ? 'release' : 'hold';
+  const purpose = state.kind === 'releasing' ? 'release' : state.kind === 'unrenewed' ? 'goOn' : 'hold';
   const { failures } = state.attempt;
   const pause = restMs({ leaseMs: state.grant.leaseDurationMs, failures, jitter, purpose });
   return { ...state, attempt: { kind: 'resting', until: now + pause, failures } };
@@ -156,8 +160,9 @@ export function tellOrLose(state: Tenured, now: Instant, reason: LossReason): St
   if (state.mode === 'gate' || state.kind === 'opening') return lose(state, now, reason);
   if (state.kind === 'losing') return stay(state);
   const { grant, renewedAt, deadline, heldSince } = state;
+  const told = now + stopAfterToldMs(grant.leaseDurationMs);
   const stopAt =
-    reason === LossReason.DeadlinePassed ? deadline : Math.min(deadline, now + stopAfterToldMs(grant.leaseDurationMs));
+    state.kind === 'unrenewed' ? told : reason === LossReason.DeadlinePassed ? deadline : Math.min(deadline, told);
   return {
     state: { ...baseOf(state), kind: 'losing', grant, renewedAt, deadline, heldSince, reason, stopAt },
     effects: [{ kind: 'removeFiles' }, { kind: 'tell' }],
@@ -173,7 +178,7 @@ export function lossBy(state: Tenured): LossReason | undefined {
 }
 
 /** The program said that it stopped: give the grant back if the Lease still records it, and wait. */
-export function giveBack(state: StateOf<'holding' | 'losing'>, moment: Moment): Step {
+export function giveBack(state: StateOf<'holding' | 'unrenewed' | 'losing'>, moment: Moment): Step {
   const base = baseOf(state);
   const cleared: readonly Effect[] = [{ kind: 'removeFiles' }, { kind: 'tell' }];
   const attempt: Attempt = { kind: 'resting', until: moment.now, failures: 0 };

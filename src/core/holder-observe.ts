@@ -42,10 +42,11 @@ function followLease(state: HolderState, moment: Moment): Step {
       return followReleasing(state, moment);
     case 'opening':
     case 'holding':
+    case 'unrenewed':
     case 'losing': {
       const reason = lossBy(state);
       if (reason !== undefined) return tellOrLose(state, moment.now, reason);
-      return state.kind === 'holding' ? resume(state, moment) : stay(state);
+      return state.kind === 'holding' || state.kind === 'unrenewed' ? resume(state, moment) : stay(state);
     }
     default:
       return assertNever(state);

@@ -1,4 +1,5 @@
 import { GRACE_ANNOTATION, KIND, NODE_ANNOTATION, TAKEOVER_DELAY_ANNOTATION, TOKEN_ANNOTATION } from '../api/names.ts';
+import { type OnRenewalFailure, onRenewalFailureOf, type Takeover, takeoverOf } from './grant-terms.ts';
 import type { PodView } from './pod.ts';
 import { type FencingToken, parseFencingToken } from './token.ts';
 
@@ -32,6 +33,8 @@ export interface Terms {
   readonly leaseDurationSeconds: number;
   readonly takeoverDelaySeconds: number;
   readonly gracePeriodSeconds: number;
+  readonly takeover: Takeover;
+  readonly onRenewalFailure: OnRenewalFailure;
 }
 
 /** What the operator keeps of a lock's Lease. */
@@ -79,6 +82,8 @@ export function leaseView(lease: RawLease, now: Instant, previous: LeaseView | u
       leaseDurationSeconds: spec?.leaseDurationSeconds ?? DEFAULT_LEASE_DURATION_SECONDS,
       takeoverDelaySeconds: seconds(annotations[TAKEOVER_DELAY_ANNOTATION], DEFAULT_TAKEOVER_DELAY_SECONDS),
       gracePeriodSeconds: seconds(annotations[GRACE_ANNOTATION], DEFAULT_GRACE_SECONDS),
+      takeover: takeoverOf(annotations),
+      onRenewalFailure: onRenewalFailureOf(annotations),
     },
   };
   const unchanged =
@@ -106,7 +111,7 @@ function parseHolder(identity: string | undefined, node: string | undefined): Ho
 
 /** The terms of a grant to this Pod: the takeover delay also covers the kubelet's kills, one container after another. */
 export function grantTerms(
-  spec: { readonly leaseDurationSeconds: number; readonly takeoverDelaySeconds: number },
+  spec: Omit<Terms, 'gracePeriodSeconds'>,
   pod: Pick<PodView, 'containers' | 'graceSeconds'>,
 ): Terms {
   return {
@@ -114,6 +119,8 @@ export function grantTerms(
     takeoverDelaySeconds: Math.max(spec.takeoverDelaySeconds, SECONDS_PER_KILL * pod.containers + 1),
     // The API server knows no longest grace period; a Pod with an absurd one must not make its grant unwritable.
     gracePeriodSeconds: Math.min(pod.graceSeconds, LONGEST_SECONDS),
+    takeover: spec.takeover,
+    onRenewalFailure: spec.onRenewalFailure,
   };
 }
 

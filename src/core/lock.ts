@@ -1,6 +1,6 @@
 import type { DistributedLock, DistributedLockStatus } from '../api/generated/distributedlock.ts';
 import { LOCK_FINALIZER } from '../api/names.ts';
-import { DEFAULT_LEASE_DURATION_SECONDS, DEFAULT_TAKEOVER_DELAY_SECONDS } from './lease.ts';
+import { DEFAULT_LEASE_DURATION_SECONDS, DEFAULT_TAKEOVER_DELAY_SECONDS, type Terms } from './lease.ts';
 
 /** What the operator keeps of a DistributedLock. */
 export interface LockView {
@@ -11,7 +11,7 @@ export interface LockView {
   readonly generation: number;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
-  readonly spec: { readonly leaseDurationSeconds: number; readonly takeoverDelaySeconds: number };
+  readonly spec: Omit<Terms, 'gracePeriodSeconds'>;
   readonly status: DistributedLockStatus;
 }
 
@@ -28,6 +28,8 @@ export function lockView(lock: DistributedLock): LockView {
     spec: {
       leaseDurationSeconds: spec?.leaseDurationSeconds ?? DEFAULT_LEASE_DURATION_SECONDS,
       takeoverDelaySeconds: spec?.takeoverDelaySeconds ?? DEFAULT_TAKEOVER_DELAY_SECONDS,
+      takeover: spec?.takeover ?? 'Lease',
+      onRenewalFailure: spec?.onRenewalFailure ?? 'Stop',
     },
     status: status ?? {},
   };

@@ -4,6 +4,7 @@ import type { LeaseView } from './lease.ts';
 import type { LockView } from './lock.ts';
 import type { Now } from './observed.ts';
 import type { PodView } from './pod.ts';
+import { decidePodFinalizer } from './pod-finalizer.ts';
 import { endOfQueue, type Waiter } from './queue.ts';
 import type { Tenure } from './tenure.ts';
 
@@ -13,6 +14,8 @@ interface Context {
   readonly tenure: Tenure | undefined;
   readonly queue: readonly Waiter[];
   readonly pods: readonly PodView[];
+  /** Who is granted the lock next, if it can be granted now. */
+  readonly grantee: PodView | undefined;
 }
 
 /**
@@ -29,7 +32,7 @@ export function decidePods(context: Context, now: Now): readonly Action[] {
     const want = wanted(pod, context);
     if (want === 'holder-mark') return [{ kind: 'MarkHolder', pod, token: context.lease?.token ?? 0n }];
     if (want === 'no-mark') return [{ kind: 'Unmark', pod }];
-    if (want === 'nothing') return [];
+    if (want === 'nothing') return [...decidePodFinalizer(pod, { ...context, leaseLost: isLeaseLost(context) })];
     return [{ kind: 'JoinQueue', pod, lock: context.lock, queuedAt: place++, ...joinMessage(pod, context) }];
   });
 }
@@ -45,14 +48,17 @@ function wanted(
   }
   // The Lease still names it: first that ends, by a write of its own.
   if (tenure?.kind === 'ended' && tenure.holder.uid === pod.uid) return 'nothing';
-  // Without a Lease, or with a new one, its mark is the evidence that an earlier holder may be alive.
-  const leaseLost = lock !== undefined && (tenure === undefined || tenure.kind === 'previous');
-  if (leaseLost && marked && !pod.confirmedDead) return 'nothing';
+  // Its mark is the evidence that an earlier holder may be alive.
+  if (isLeaseLost({ lock, tenure }) && marked && !pod.confirmedDead) return 'nothing';
 
   const waits = queue.some((waiter) => waiter.pod.uid === pod.uid) && !pod.deleting;
   if (waits && (marked || pod.queuedAt === undefined)) return 'last-place';
   return marked ? 'no-mark' : 'nothing';
 }
+
+/** There is no Lease, or a new one. */
+const isLeaseLost = ({ lock, tenure }: Pick<Context, 'lock' | 'tenure'>): boolean =>
+  lock !== undefined && (tenure === undefined || tenure.kind === 'previous');
 
 function joinMessage(
   pod: PodView,

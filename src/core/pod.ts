@@ -19,6 +19,7 @@ export interface PodView {
   readonly createdAt: string;
   readonly node: string | undefined;
   readonly deleting: boolean;
+  readonly finalizers: readonly string[];
   readonly phase: string;
   /** A taint manager, preemption or eviction has begun to end it. */
   readonly disrupted: boolean;
@@ -50,6 +51,7 @@ export function podView(pod: RawPod): PodView {
     createdAt: metadata.creationTimestamp ?? '',
     node: spec.nodeName,
     deleting: metadata.deletionTimestamp !== undefined,
+    finalizers: metadata.finalizers ?? [],
     phase: status?.phase ?? 'Pending',
     disrupted: status?.conditions?.some((c) => c.type === 'DisruptionTarget' && c.status === 'True') ?? false,
     injected: isInjected(pod),

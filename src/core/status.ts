@@ -1,9 +1,11 @@
 import type { DistributedLockStatus, LockCondition, LockWaiter } from '../api/generated/distributedlock.ts';
 import { HeldReason, ReadyReason, WaitReason } from '../api/reasons.ts';
+import { previousMessage, silentMessage } from './held-message.ts';
 import { sameJson } from './json.ts';
 import type { LeaseView } from './lease.ts';
 import type { LockView } from './lock.ts';
 import type { GrantGate } from './observed.ts';
+import type { PodView } from './pod.ts';
 import { firstEligible, type Waiter } from './queue.ts';
 import type { Tenure } from './tenure.ts';
 import { parseFencingToken } from './token.ts';
@@ -16,6 +18,8 @@ export interface StatusInput {
   readonly lease: LeaseView | undefined;
   readonly tenure: Tenure | undefined;
   readonly queue: readonly Waiter[];
+  /** The live or last seen object of a Pod, by UID. */
+  readonly lastSeen: (uid: string) => PodView | undefined;
   readonly gate: GrantGate;
   readonly provisioned: boolean;
   /** Why the last pass could not write, or undefined. */
@@ -93,16 +97,23 @@ function heldCondition(input: StatusInput): LockCondition {
           'Held',
           'Unknown',
           HeldReason.PreviousHolder,
-          'An earlier holder may still be alive; its lease has to run out first.',
+          previousMessage(lock, tenure === undefined ? isPodGone(lock) : tenure.until === undefined),
         )
       : condition(input, 'Held', 'False', HeldReason.Free, 'Nobody holds the lock.');
   }
   if (tenure.kind !== 'held') return condition(input, 'Held', 'False', HeldReason.Free, 'Nobody holds the lock.');
+  if (tenure.silent && lease !== undefined) {
+    const message = silentMessage({ lock, lease, pod: input.lastSeen(tenure.holder.uid) });
+    return condition(input, 'Held', 'True', HeldReason.HolderSilent, message);
+  }
   const who = `Pod ${tenure.holder.name} with token ${lease?.token ?? ''}`;
   return tenure.confirmed
     ? condition(input, 'Held', 'True', HeldReason.Confirmed, `Held by ${who}.`)
     : condition(input, 'Held', 'True', HeldReason.Granted, `Granted to ${who}, which has not confirmed yet.`);
 }
+
+/** By the terms of its last grant, which stand in the status while the Lease is missing. */
+const isPodGone = (lock: LockView): boolean => lock.status.terms?.takeover === 'PodGone';
 
 function condition(
   { lock, nowText }: StatusInput,

@@ -64,6 +64,8 @@ export function eventsOf(action: Action): readonly Told[] {
     case 'AdoptLease':
     case 'MarkHolder':
     case 'Unmark':
+    case 'AddPodFinalizer':
+    case 'RemovePodFinalizer':
     case 'WriteStatus':
       return [];
     default:

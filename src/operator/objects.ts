@@ -8,7 +8,9 @@ import {
   LOCK_LABEL,
   leaseName,
   NODE_ANNOTATION,
+  ON_RENEWAL_FAILURE_ANNOTATION,
   QUEUED_AT_ANNOTATION,
+  TAKEOVER_ANNOTATION,
   TAKEOVER_DELAY_ANNOTATION,
   TOKEN_ANNOTATION,
   VERSION,
@@ -90,6 +92,12 @@ export const newLease = (lock: LockView) => ({
   },
 });
 
+/** Terms whose absence is a term: they must not be left over from the grant before. */
+function withoutOptionalTerms(annotations: RawLease['metadata']['annotations'] = {}) {
+  const { [TAKEOVER_ANNOTATION]: _, [ON_RENEWAL_FAILURE_ANNOTATION]: __, ...others } = annotations;
+  return others;
+}
+
 /** The Lease that a grant writes over `present`: holder, times, token and terms together. */
 export function grantedLease(present: RawLease, grant: Grant, timeText: string) {
   return {
@@ -97,7 +105,9 @@ export function grantedLease(present: RawLease, grant: Grant, timeText: string) 
     metadata: {
       ...present.metadata,
       annotations: {
-        ...present.metadata.annotations,
+        ...withoutOptionalTerms(present.metadata.annotations),
+        ...(grant.terms.takeover === 'PodGone' && { [TAKEOVER_ANNOTATION]: 'PodGone' }),
+        ...(grant.terms.onRenewalFailure === 'ContinueFenced' && { [ON_RENEWAL_FAILURE_ANNOTATION]: 'ContinueFenced' }),
         [TOKEN_ANNOTATION]: grant.token.toString(),
         [TAKEOVER_DELAY_ANNOTATION]: String(grant.terms.takeoverDelaySeconds),
         [GRACE_ANNOTATION]: String(grant.terms.gracePeriodSeconds),

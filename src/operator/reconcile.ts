@@ -95,6 +95,8 @@ const DONE: Readonly<Record<Action['kind'], string>> = {
   MarkHolder: 'Marked holder',
   Unmark: 'Unmarked pod',
   JoinQueue: 'Queued pod',
+  AddPodFinalizer: 'Added finalizer to pod',
+  RemovePodFinalizer: 'Removed finalizer from pod',
   WriteStatus: 'Wrote status',
 };
 

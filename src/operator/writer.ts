@@ -1,4 +1,4 @@
-import { GROUP, KIND, LOCK_FINALIZER, leaseName, VERSION } from '../api/names.ts';
+import { GROUP, KIND, LOCK_FINALIZER, leaseName, POD_FINALIZER, VERSION } from '../api/names.ts';
 import type { Action } from '../core/actions.ts';
 import { assertNever } from '../core/assert-never.ts';
 import type { RawLease } from '../core/lease.ts';
@@ -67,6 +67,13 @@ export function createWriter(deps: {
       verb: 'PATCH',
       path: objectPath('distributedlocks', lock.namespace, lock.name),
       body: { metadata: { uid: lock.uid, resourceVersion: lock.resourceVersion, finalizers } },
+    });
+
+  const patchPodFinalizers = (pod: PodView, finalizers: readonly string[]) =>
+    write(caches.pods, {
+      verb: 'PATCH',
+      path: objectPath('pods', pod.namespace, pod.name),
+      body: { metadata: { uid: pod.uid, resourceVersion: pod.resourceVersion, finalizers } },
     });
 
   /** Creates. One that is there already but was not seen, since it lacks the label, is read: the next pass replaces it. */
@@ -140,6 +147,13 @@ export function createWriter(deps: {
         return patchPod(action.pod, { token: null, leader: null, queuedAt: null });
       case 'JoinQueue':
         return patchPod(action.pod, { token: null, leader: null, queuedAt: action.queuedAt.toString() });
+      case 'AddPodFinalizer':
+        return patchPodFinalizers(action.pod, [...action.pod.finalizers, POD_FINALIZER]);
+      case 'RemovePodFinalizer':
+        return patchPodFinalizers(
+          action.pod,
+          action.pod.finalizers.filter((finalizer) => finalizer !== POD_FINALIZER),
+        );
       case 'WriteStatus': {
         const { namespace, name, uid, resourceVersion } = action.lock;
         return write(caches.locks, {

@@ -2,18 +2,21 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Action, Grant } from '../../src/core/actions.ts';
 import { decide } from '../../src/core/decide.ts';
+import type { Takeover } from '../../src/core/grant-terms.ts';
 import type { LeaseView } from '../../src/core/lease.ts';
 import type { LockView } from '../../src/core/lock.ts';
 import type { Observed } from '../../src/core/observed.ts';
 import type { PodView } from '../../src/core/pod.ts';
 import { judgeTenure } from '../../src/core/tenure.ts';
-import { aLease, aLock, aPod, at, heldBy, observedLock } from '../support/builders.ts';
+import { aLease, aLock, aPod, at, heldBy, observedLock, TERMS } from '../support/builders.ts';
 import { applied } from '../support/model.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
 
 const mostly = fc.constantFrom(true, true, true, true, true, true, false);
 const rarely = mostly.map((value) => !value);
+
+const takeovers = fc.constantFrom<Takeover>('Lease', 'PodGone');
 
 const podArbitrary = (name: string): fc.Arbitrary<PodView> =>
   fc
@@ -28,6 +31,7 @@ const podArbitrary = (name: string): fc.Arbitrary<PodView> =>
       queuedAt: fc.constantFrom(undefined, 1n, 2n, 9_000_000_000_000_000n),
       sidecarRunning: mostly,
       dead: fc.boolean(),
+      finalizers: fc.constantFrom([], [], ['kilit.dev/holder'], ['other', 'kilit.dev/holder']),
     })
     .map(({ dead, ...over }) => aPod(name, { ...over, confirmedDead: dead && !over.sidecarRunning }));
 
@@ -42,8 +46,14 @@ const leaseArbitrary: fc.Arbitrary<LeaseView | undefined> = fc.oneof(
       confirmed: fc.boolean(),
       observedAt: fc.integer({ min: 0, max: 60_000 }),
     })
-    .map(({ name, confirmed, observedAt }) =>
-      heldBy(aPod(name), { observedAt, ...(!confirmed && { renewTime: '2026-01-01T00:00:00.000000Z' }) }),
+    .chain(({ name, confirmed, observedAt }) =>
+      fc.tuple(takeovers, fc.constantFrom('Stop', 'ContinueFenced')).map(([takeover, onRenewalFailure]) =>
+        heldBy(aPod(name), {
+          observedAt,
+          terms: { ...TERMS, takeover, onRenewalFailure },
+          ...(!confirmed && { renewTime: '2026-01-01T00:00:00.000000Z' }),
+        }),
+      ),
     ),
 );
 
@@ -54,10 +64,16 @@ const lockArbitrary: fc.Arbitrary<LockView | undefined> = fc.oneof(
     arbitrary: fc
       .record({
         deleting: rarely,
+        spec: takeovers.map((takeover) => ({ ...aLock().spec, takeover })),
         finalizers: fc.constantFrom([], ['kilit.dev/holder']),
         status: fc.constantFrom(
           {},
           { fencingToken: '900', holder: { kind: 'Pod', name: 'a', uid: 'uid-a' }, transitions: 4 },
+          {
+            fencingToken: '900',
+            holder: { kind: 'Pod', name: 'b', uid: 'uid-b' },
+            terms: { ...TERMS, takeover: 'PodGone' as const },
+          },
           { fencingToken: '5000', transitions: 9 },
         ),
       })
@@ -93,6 +109,7 @@ function checkGrant(observed: Observed, grant: Grant, instant: number): void {
   expect(['Pending', 'Running']).toContain(grant.pod.phase);
   expect(grant.token).toBeGreaterThan(grant.lease.token ?? -1n);
   if (tenure.kind === 'ended') expect(grant.pod.uid).not.toBe(tenure.holder.uid);
+  if (grant.terms.takeover === 'PodGone') expect(grant.pod.finalizers).toContain('kilit.dev/holder');
 }
 
 interface Pass {
@@ -115,7 +132,7 @@ function settle(start: Observed, instant: number): { readonly passes: readonly P
   );
 }
 
-describe('whatever it observes, decide', () => {
+describe('whatever it observes, decide', { timeout: 60_000 }, () => {
   it('comes to rest', () => {
     fc.assert(
       fc.property(observedArbitrary, instants, (observed, instant) => void settle(observed, instant)),
@@ -164,6 +181,49 @@ describe('whatever it observes, decide', () => {
       }),
       RUNS,
     );
+  });
+
+  it('ends no confirmed grant of takeover PodGone but by the death of its holder', () => {
+    fc.assert(
+      fc.property(observedArbitrary, instants, (observed, instant) => {
+        for (const { before, actions } of settle(observed, instant).passes) {
+          if (before.lease?.terms.takeover !== 'PodGone' || before.lease.renewTime === before.lease.acquireTime)
+            continue;
+          for (const action of actions) {
+            if (action.kind !== 'Grant' && action.kind !== 'Free') continue;
+            if (action.ended !== undefined) expect(action.ended.reason).toBe('ConfirmedDeath');
+          }
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  it('takes the finalizer from no Pod that Lease or status name, and leaves it on no other', () => {
+    let removals = 0;
+    fc.assert(
+      fc.property(observedArbitrary, instants, (observed, instant) => {
+        const { passes, end } = settle(observed, instant);
+        const named = ({ lock, lease }: Observed) => [lease?.holder?.uid, lock?.status.holder?.uid];
+        for (const { before, actions } of passes) {
+          for (const action of actions) {
+            if (action.kind !== 'RemovePodFinalizer') continue;
+            removals += 1;
+            // Of a lock that is being deleted without the operator's finalizer the status says nothing any more.
+            const spent = before.lock?.deleting === true && before.lock.finalizers.length === 0;
+            const names = spent ? [before.lease?.holder?.uid] : named(before);
+            expect(names).not.toContain(action.pod.uid);
+          }
+        }
+        const tenure = end.lease && end.lock && judgeTenure(end.lease, { ...end, lock: end.lock }, instant);
+        if (end.lock !== undefined && (tenure === undefined || tenure.kind === 'previous')) return;
+        for (const pod of end.pods) {
+          if (pod.finalizers.includes('kilit.dev/holder')) expect(named(end)).toContain(pod.uid);
+        }
+      }),
+      RUNS,
+    );
+    expect(removals).toBeGreaterThan(100);
   });
 
   it('never lets the token in the status fall', () => {

@@ -1,7 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { step } from '../../src/core/holder.ts';
 import type { Effect, HolderEvent, HolderState, Mode } from '../../src/core/holder-types.ts';
-import { aLease, at, confirmed, granted, ME, NOW, news, OTHER, observed, states, T1 } from './holder-fixtures.ts';
+import {
+  aLease,
+  at,
+  confirmed,
+  FENCED,
+  granted,
+  ME,
+  NOW,
+  news,
+  OTHER,
+  observed,
+  states,
+  T1,
+} from './holder-fixtures.ts';
 
 /** Every event that can happen, at 10,000 ms unless its name says otherwise. */
 const EVENTS = {
@@ -124,6 +137,22 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
     terminated: lost('Terminated'),
     crashed: lost('Crashed'),
   },
+  // Its deadline is long past, and no time ends it.
+  unrenewed: {
+    ...all('unrenewed:'),
+    seesNewGrantToMe: lost('GrantChanged'),
+    seesGarbledGrant: lost('GrantChanged'),
+    seesOther: lost('HolderChanged'),
+    seesFree: lost('HolderChanged'),
+    releaseSucceeds: lost('HolderChanged'),
+    seesMissing: lost('LeaseDeleted'),
+    writeSucceeds: 'holding: tell note(Renewed)',
+    replyPastDeadline: 'holding: tell note(Renewed)',
+    writeConflicts: 'unrenewed: read',
+    writeIsRefused: 'unrenewed: read',
+    terminated: lost('Terminated'),
+    crashed: lost('Crashed'),
+  },
   releasing: {
     ...all('releasing:'),
     seesNewGrantToMe: 'confirming: write(confirm)',
@@ -157,6 +186,17 @@ const STANDBY: Record<HolderState['kind'], Row> = {
     seesMissing: TOLD,
     releaseAsked: 'releasing: removeFiles tell write(release)',
   },
+  unrenewed: {
+    ...GATE.unrenewed,
+    seesNewGrantToMe: TOLD,
+    seesGarbledGrant: TOLD,
+    seesOther: TOLD,
+    seesFree: TOLD,
+    releaseSucceeds: TOLD,
+    seesMissing: TOLD,
+    releaseAsked: 'releasing: removeFiles tell write(release)',
+    stoodDown: 'releasing: removeFiles tell write(release)',
+  },
   losing: {
     ...all('losing:'),
     tickPastDeadline: lost('DeadlinePassed'),
@@ -170,8 +210,15 @@ const STANDBY: Record<HolderState['kind'], Row> = {
   lost: GATE.lost,
 };
 
+/** Of a holder by ContinueFenced. The late reply is to a renewal that is good for 800 ms more. */
+const AT_THE_DEADLINE = {
+  tickPastDeadline: 'unrenewed: tell note(Unrenewed)',
+  replyPastDeadline: 'holding:',
+};
+
 function show(effect: Effect): string {
   if (effect.kind === 'write') return `write(${effect.purpose})`;
+  if (effect.kind === 'note') return `note(${effect.reason})`;
   if (effect.kind === 'exit') return `exit(${effect.reason})${effect.loss === undefined ? '' : '!'}`;
   return effect.kind;
 }
@@ -187,6 +234,12 @@ describe.each([
 ] as const satisfies { mode: Mode; table: Partial<Record<HolderState['kind'], Row>> }[])(
   'in $mode mode',
   ({ mode, table }) => {
+    const fenced = { ...states(mode).holding, grant: FENCED };
+    test('from holding by ContinueFenced each event leads where the table says, but for the deadline', () => {
+      const got = Object.fromEntries(Object.entries(EVENTS).map(([name, event]) => [name, outcome(fenced, event)]));
+      expect(got).toEqual({ ...table.holding, ...AT_THE_DEADLINE });
+    });
+
     for (const [kind, row] of Object.entries(table)) {
       test(`from ${kind} each event leads where the table says`, () => {
         const from = states(mode)[kind as HolderState['kind']];

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../src/core/actions.ts';
 import { eventsOf } from '../../src/operator/events.ts';
-import { aHolder, aLease, aLock, aPod, heldBy } from '../support/builders.ts';
+import { aHolder, aLease, aLock, aPod, heldBy, TERMS } from '../support/builders.ts';
 
 const told = (action: Action) =>
   eventsOf(action).map(({ about, type, reason, note }) => [about.kind, type, reason, note]);
-const terms = { leaseDurationSeconds: 15, takeoverDelaySeconds: 5, gracePeriodSeconds: 30 };
 
 describe('events', () => {
   it('tell lock and Pod of a grant, and why the former one ended', () => {
@@ -18,7 +17,7 @@ describe('events', () => {
       lease: aLease(),
       pod: aPod('b'),
       token: 1000n,
-      terms,
+      terms: TERMS,
       ended,
     } as const;
     expect(told(grant)).toEqual([

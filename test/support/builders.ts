@@ -1,7 +1,7 @@
 /** Builders of what the operator observes: `aLock()`, `aPod('a').queued(1)`, `aLease().heldBy(pod)`. */
 import type { DistributedLockStatus } from '../../src/api/generated/distributedlock.ts';
 import { LOCK_FINALIZER } from '../../src/api/names.ts';
-import type { LeaseView } from '../../src/core/lease.ts';
+import type { LeaseView, Terms } from '../../src/core/lease.ts';
 import type { LockView } from '../../src/core/lock.ts';
 import type { NodeView } from '../../src/core/node.ts';
 import type { Now, Observed } from '../../src/core/observed.ts';
@@ -24,6 +24,7 @@ export const aPod = (name: string, over: Partial<PodView> = {}): PodView => ({
   createdAt: '2026-01-01T00:00:00Z',
   node: 'n1',
   deleting: false,
+  finalizers: [],
   phase: 'Pending',
   disrupted: false,
   injected: true,
@@ -50,10 +51,18 @@ export const aLock = (over: Partial<LockView> & { readonly status?: DistributedL
   generation: 1,
   deleting: false,
   finalizers: [LOCK_FINALIZER],
-  spec: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5 },
+  spec: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5, takeover: 'Lease', onRenewalFailure: 'Stop' },
   status: {},
   ...over,
 });
+
+export const TERMS: Terms = {
+  leaseDurationSeconds: 15,
+  takeoverDelaySeconds: 5,
+  gracePeriodSeconds: 30,
+  takeover: 'Lease',
+  onRenewalFailure: 'Stop',
+};
 
 export const aLease = (over: Partial<LeaseView> = {}): LeaseView => ({
   namespace: 'shop',
@@ -66,7 +75,7 @@ export const aLease = (over: Partial<LeaseView> = {}): LeaseView => ({
   acquireTime: '',
   renewTime: '',
   transitions: 3,
-  terms: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5, gracePeriodSeconds: 30 },
+  terms: TERMS,
   observedAt: 0,
   ...over,
 });

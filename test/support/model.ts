@@ -17,7 +17,7 @@ export function applied(observed: Observed, action: Action, now: Now): Observed 
       observedAt: now.instant,
     },
   });
-  const marked = (pod: PodView, marks: Pick<PodView, 'token' | 'leader' | 'queuedAt'>): Observed => {
+  const marked = (pod: PodView, marks: Partial<PodView>): Observed => {
     const pods = observed.pods.map((present) => (present.uid === pod.uid ? { ...present, ...marks } : present));
     return { ...observed, pods, lastSeen: (uid) => pods.find((present) => present.uid === uid) };
   };
@@ -60,6 +60,10 @@ export function applied(observed: Observed, action: Action, now: Now): Observed 
       return marked(action.pod, { token: undefined, leader: false, queuedAt: undefined });
     case 'JoinQueue':
       return marked(action.pod, { token: undefined, leader: false, queuedAt: action.queuedAt });
+    case 'AddPodFinalizer':
+      return marked(action.pod, { finalizers: [...action.pod.finalizers, 'kilit.dev/holder'] });
+    case 'RemovePodFinalizer':
+      return marked(action.pod, { finalizers: action.pod.finalizers.filter((name) => name !== 'kilit.dev/holder') });
     case 'WriteStatus':
       return { ...observed, lock: { ...action.lock, status: action.status } };
     default:

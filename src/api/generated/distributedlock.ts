@@ -51,6 +51,26 @@ export interface DistributedLockSpec {
    * @default 5
    */
   readonly takeoverDelaySeconds: number;
+  /**
+   * What passes the lock on when its holder does not release it.
+   *
+   * `Lease`: the confirmed death of the holder, or an expired lease. `PodGone`: confirmed death alone; the Pod
+   * keeps a finalizer meanwhile. A holder whose node never comes back then holds until an administrator breaks
+   * the lock. A change is taken over at the next grant.
+   *
+   * @default Lease
+   */
+  readonly takeover: 'Lease' | 'PodGone';
+  /**
+   * What happens to the program when the holder cannot renew by its deadline.
+   *
+   * `Stop`: it is stopped. `ContinueFenced`: it goes on until somebody else is seen to hold the lock, or nobody;
+   * two programs may run then, so only for programs whose every write is guarded by the token. A change is taken
+   * over at the next grant.
+   *
+   * @default Stop
+   */
+  readonly onRenewalFailure: 'Stop' | 'ContinueFenced';
 }
 
 /** What was observed. Written by the operator only; the truth of who holds is the Lease `kilit.<name>`. */
@@ -123,6 +143,10 @@ export interface LockTerms {
   readonly takeoverDelaySeconds: number;
   /** The termination grace period of the holder, in seconds. */
   readonly gracePeriodSeconds: number;
+  /** What passes the grant on besides the holder's release. */
+  readonly takeover?: 'Lease' | 'PodGone';
+  /** What happens when the holder cannot renew by its deadline. */
+  readonly onRenewalFailure?: 'Stop' | 'ContinueFenced';
 }
 
 /** One waiter and what it waits for. */

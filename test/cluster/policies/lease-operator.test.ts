@@ -139,6 +139,35 @@ const attacks: readonly Attack[] = [
     send: replacing('kilit.billing', renewed),
     refused: /the operator may not renew it or change the terms of its grant/,
   },
+  ...[
+    { key: 'kilit.dev/takeover', value: 'Lease' },
+    { key: 'kilit.dev/takeover', value: 'podgone' },
+    { key: 'kilit.dev/on-renewal-failure', value: 'Stop' },
+    { key: 'kilit.dev/on-renewal-failure', value: '' },
+  ].map(({ key, value }) => ({
+    name: `the operator grants with ${key} '${value}'`,
+    as: 'operator' as const,
+    send: replacing('kilit.spare', (lease, at) => withAnnotations(toSibling(lease, at), { [key]: value })),
+    refused:
+      /kilit\.dev\/takeover must be PodGone or absent, got ".*", kilit\.dev\/on-renewal-failure ContinueFenced or absent, got ".*"/,
+  })),
+  ...[
+    { key: 'kilit.dev/takeover', value: 'PodGone' },
+    { key: 'kilit.dev/on-renewal-failure', value: 'ContinueFenced' },
+  ].map(({ key, value }) => ({
+    name: `the operator gives a holder ${key} '${value}'`,
+    as: 'operator' as const,
+    send: replacing('kilit.billing', (lease) => withAnnotations(lease, { [key]: value })),
+    refused: /the operator may not renew it or change the terms of its grant/,
+  })),
+  {
+    name: 'a holder gives itself the right to go on',
+    as: 'holder',
+    send: replacing('kilit.billing', (lease) =>
+      withAnnotations(renewed(lease), { 'kilit.dev/on-renewal-failure': 'ContinueFenced' }),
+    ),
+    refused: /may change spec\.renewTime, and set spec\.holderIdentity to "", and nothing else/,
+  },
   {
     name: "the operator changes a holder's terms",
     as: 'operator',
@@ -153,6 +182,16 @@ const legitimate: readonly Attempt[] = [
     name: 'the operator grants a free lock',
     as: 'operator',
     send: replacing('kilit.spare', toSibling),
+  },
+  {
+    name: 'the operator grants by PodGone and ContinueFenced',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease, at) =>
+      withAnnotations(toSibling(lease, at), {
+        'kilit.dev/takeover': 'PodGone',
+        'kilit.dev/on-renewal-failure': 'ContinueFenced',
+      }),
+    ),
   },
   {
     name: 'the operator passes a held lock on',

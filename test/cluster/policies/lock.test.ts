@@ -209,7 +209,12 @@ describe('a DistributedLock', () => {
 
   test('has the defaults of its spec without one', async () => {
     const { spec } = await at.world.kube.must('GET', lockPath(at.world, 'free'));
-    expect(spec).toEqual({ leaseDurationSeconds: 15, takeoverDelaySeconds: 5 });
+    expect(spec).toEqual({
+      leaseDurationSeconds: 15,
+      takeoverDelaySeconds: 5,
+      takeover: 'Lease',
+      onRenewalFailure: 'Stop',
+    });
   });
 
   test('shows holder, token, waiters, readiness and age under its short name', () => {
