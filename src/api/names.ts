@@ -25,6 +25,18 @@ export const PORT_ANNOTATION = 'kilit.dev/port';
 /** On a lock, value `"true"`: lets a held lock be deleted; its holder is stopped first. No other value does. */
 export const FORCE_DELETE_ANNOTATION = 'kilit.dev/force-delete';
 
+/** On a lock, written by an administrator: break the grant of this token. JSON `{ token, by, reason }`. */
+export const BREAK_ANNOTATION = 'kilit.dev/break';
+/** On a lock, written by an administrator: let the present holder hand the lock over. JSON `{ token, by, reason }`. */
+export const HANDOVER_ANNOTATION = 'kilit.dev/handover';
+
+/** On a held Lease: the operator asks the holder to yield, a YieldReason. Gone with the next grant. */
+export const YIELD_ANNOTATION = 'kilit.dev/yield';
+/** On a Pod: the token of its last grant, under which no program of it started. Gone with its next grant. */
+export const NOT_STARTED_ANNOTATION = 'kilit.dev/not-started';
+/** On a Lease that was broken: the holder of the broken grant, which may still be alive. Gone with the next grant. */
+export const BROKEN_HOLDER_ANNOTATION = 'kilit.dev/broken-holder';
+
 /** On a Lease, part of the terms of a grant: what a grant after an expiry adds to the lease duration, in seconds. */
 export const TAKEOVER_DELAY_ANNOTATION = 'kilit.dev/takeover-delay-seconds';
 /** On a Lease, part of the terms of a grant: the holder's termination grace period, in seconds. */
@@ -67,3 +79,6 @@ export const SOCKET_ENV = 'KILIT_SOCKET';
 /** A Lease's holder: Pod name and UID. The policy compares the part after the last underscore with the writer's Pod UID. */
 export const holderIdentity = (pod: { readonly name: string; readonly uid: string }): string =>
   `${pod.name}_${pod.uid}`;
+
+/** Holds a broken lock until its former holder is stopped. `broken` is no Pod's UID, so nobody renews or releases it. */
+export const breakIdentity = (lockUid: string): string => `break-${lockUid}_broken`;

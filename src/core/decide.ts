@@ -1,13 +1,16 @@
 import type { Action, Ended } from './actions.ts';
+import { decideBreak, dropRequest } from './break.ts';
 import { decideDeletion } from './deletion.ts';
-import { grantTerms, type LeaseView } from './lease.ts';
+import { grantTerms, type Instant, type LeaseView } from './lease.ts';
 import { hasFinalizer, type LockView } from './lock.ts';
 import { decidePods } from './marks.ts';
 import { type Decision, type GrantGate, type Now, type Observed, secondsText } from './observed.ts';
-import { firstEligible, type Waiter, waiters } from './queue.ts';
+import { candidate, firstEligible, type Waiter, waiters } from './queue.ts';
+import { type Requests, standingOf } from './requests.ts';
 import { lockStatus, statusDiffers } from './status.ts';
 import { judgeTenure, type Tenure } from './tenure.ts';
 import { nextFencingToken } from './token.ts';
+import { decideYield } from './yield.ts';
 
 /**
  * Decides what one pass over a lock must write.
@@ -23,39 +26,74 @@ export function decide(observed: Observed, now: Now): Decision {
   if (lock === undefined) return decideWithoutLock(observed, now);
   if (lock.deleting) return decideDeletion(lock, observed, now);
 
-  const { lease } = observed;
+  const { lease, pods, nodes, gate } = observed;
   const tenure = lease === undefined ? undefined : judgeTenure(lease, { ...observed, lock }, now.instant);
   const holderUid = tenure?.kind === 'held' ? tenure.holder.uid : undefined;
-  const queue = waiters(observed.pods, observed.nodes, holderUid);
+  const queue = waiters(pods, nodes, holderUid);
   const provisioning = provision(lock, observed);
-  const leaseAction =
-    lease === undefined || tenure === undefined || provisioning.length > 0
-      ? undefined
-      : decideLease({ lock, lease, tenure, queue, gate: observed.gate });
+  const requests = lease === undefined || tenure === undefined ? NO_REQUESTS : requestsOf(lock, lease, tenure);
+
+  let leaseAction: Action | undefined;
+  let recheckAt = recheckTenure(tenure);
+  if (lease !== undefined && tenure !== undefined && provisioning.length === 0) {
+    const holderPod = pods.find(({ uid }) => uid === holderUid);
+    const holder = holderPod === undefined ? undefined : candidate(holderPod, pods, nodes);
+    const input = { lock, lease, tenure, holder, queue, gate, ...requests };
+    const asked = decideYield(input, now.instant);
+    leaseAction = decideLease(input) ?? decideBreak(input) ?? asked.action;
+    recheckAt = earlier(recheckAt, asked.recheckAt);
+  }
 
   const status = lockStatus({
     ...observed,
     lock,
     tenure,
     queue,
+    requests,
     provisioned: provisioning.length === 0,
     nowText: secondsText(now.micros),
   });
+  const addsFinalizer = provisioning.some(({ kind }) => kind === 'AddFinalizer');
+  const drop = addsFinalizer || observed.failure !== undefined ? undefined : dropRequest(lock, requests);
   // A status of the state before a Lease write would be stale at once; it is written only to show that writing fails.
   const writesStatus =
     statusDiffers(lock, status) &&
     (leaseAction === undefined || observed.failure !== undefined) &&
-    !provisioning.some((action) => action.kind === 'AddFinalizer');
+    drop === undefined &&
+    !addsFinalizer;
   return {
     actions: [
       ...provisioning,
       ...(leaseAction === undefined ? [] : [leaseAction]),
-      ...decidePods({ lock, lease, tenure, queue, pods: observed.pods }, now),
+      ...decidePods({ lock, lease, tenure, queue, pods }, now),
+      ...(drop === undefined ? [] : [drop]),
       ...(writesStatus ? [{ kind: 'WriteStatus', lock, status } as const] : []),
     ],
-    recheckAt: tenure?.kind === 'held' ? tenure.recheckAt : tenure?.kind === 'previous' ? tenure.until : undefined,
+    recheckAt,
   };
 }
+
+const NO_REQUESTS = { break: { kind: 'none' }, handover: { kind: 'none' } } as const satisfies Requests;
+
+const requestsOf = (lock: LockView, lease: LeaseView, tenure: Tenure): Requests => ({
+  break: standingOf('break', { lock, lease, tenure }),
+  handover: standingOf('handover', { lock, lease, tenure }),
+});
+
+function recheckTenure(tenure: Tenure | undefined): Instant | undefined {
+  switch (tenure?.kind) {
+    case 'held':
+      return tenure.recheckAt;
+    case 'previous':
+    case 'broken':
+      return tenure.until;
+    default:
+      return undefined;
+  }
+}
+
+const earlier = (a: Instant | undefined, b: Instant | undefined): Instant | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 
 function provision(lock: LockView, observed: Observed): readonly Action[] {
   return [
@@ -79,7 +117,7 @@ function decideLease(input: {
   readonly gate: GrantGate;
 }): Action | undefined {
   const { lock, lease, tenure, queue, gate } = input;
-  if (tenure.kind === 'held' || tenure.kind === 'previous') return undefined;
+  if (tenure.kind !== 'free' && tenure.kind !== 'ended') return undefined;
   const ended: Ended | undefined =
     tenure.kind === 'ended' ? { holder: tenure.holder, reason: tenure.reason } : undefined;
   // A Pod that lost, or could not confirm, takes part again only from its new place at the end.

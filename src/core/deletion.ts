@@ -25,6 +25,7 @@ export function decideDeletion(lock: LockView, observed: Observed, now: Now): De
     lock,
     tenure,
     queue,
+    requests: { break: { kind: 'none' }, handover: { kind: 'none' } },
     provisioned: true,
     nowText: secondsText(now.micros),
   });
@@ -32,6 +33,8 @@ export function decideDeletion(lock: LockView, observed: Observed, now: Now): De
 
   if (lease !== undefined && tenure !== undefined) {
     if (writeStatus.length > 0) return { actions: writeStatus, recheckAt: undefined };
+    // A broken holder is in no status: the Lease that knows of it stays until it is stopped.
+    if (tenure.kind === 'broken') return { actions: [], recheckAt: tenure.until };
     return { actions: [{ kind: 'DeleteLease', lock, lease }], recheckAt: undefined };
   }
 

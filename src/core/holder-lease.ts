@@ -1,4 +1,4 @@
-import { TOKEN_ANNOTATION } from '../api/names.ts';
+import { TOKEN_ANNOTATION, YIELD_ANNOTATION } from '../api/names.ts';
 import { parseMicroTime } from './micro-time.ts';
 import { type FencingToken, parseFencingToken } from './token.ts';
 
@@ -19,6 +19,8 @@ export interface ObservedLease {
   readonly holder: string;
   /** Whether the holder has written since the grant (a grant writes `renewTime = acquireTime`). */
   readonly confirmed: boolean;
+  /** Whether the operator asks the holder to yield. */
+  readonly yieldAsked: boolean;
   /** The grant of the present holder, or what is wrong with it. */
   readonly grant: Grant | { readonly fault: string };
   /** The object as read: what a write sends back, with one field changed. */
@@ -56,10 +58,10 @@ export function readLease(object: unknown): LeaseReading {
   const holder = spec.holderIdentity ?? '';
   if (typeof holder !== 'string') return unreadable(`holderIdentity must be a string, got ${show(holder)}`);
   const confirmed = spec.renewTime !== spec.acquireTime;
-  return {
-    kind: 'lease',
-    lease: { revision, holder, confirmed, grant: readGrant(metadata, spec), raw: { ...object, metadata, spec } },
-  };
+  const yieldAsked = isRecord(metadata.annotations) && YIELD_ANNOTATION in metadata.annotations;
+  const grant = readGrant(metadata, spec);
+  const raw = { ...object, metadata, spec };
+  return { kind: 'lease', lease: { revision, holder, confirmed, yieldAsked, grant, raw } };
 }
 
 /** Reads a resourceVersion; `undefined` if it is no decimal number below 10^20. */

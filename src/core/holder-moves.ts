@@ -64,7 +64,8 @@ export function settle(state: HolderState, { now }: Moment): Step {
   const { grant } = lease;
   const attempt: Attempt = { kind: 'resting', until: now, failures: 0 };
   // A confirmed grant that this process does not use was used by an earlier life, or given up: those programs are dead.
-  return lease.confirmed
+  // One that is asked back before it is used has started nothing.
+  return lease.confirmed || lease.yieldAsked
     ? write({ ...base, kind: 'releasing', grant, attempt, next: 'wait' }, now)
     : write({ ...base, kind: 'confirming', grant, attempt }, now);
 }
@@ -169,7 +170,8 @@ export function lossBy(state: Tenured): LossReason | undefined {
   const lease = state.seen?.lease;
   if (lease === undefined) return LossReason.LeaseDeleted;
   if (lease.holder !== state.identity) return LossReason.HolderChanged;
-  return recordsGrant(lease, state.identity, state.grant) ? undefined : LossReason.GrantChanged;
+  if (!recordsGrant(lease, state.identity, state.grant)) return LossReason.GrantChanged;
+  return lease.yieldAsked ? LossReason.YieldAsked : undefined;
 }
 
 /** The program said that it stopped: give the grant back if the Lease still records it, and wait. */

@@ -1,10 +1,10 @@
 import { WaitReason } from '../api/reasons.ts';
 import { type NodeView, nodeTooOld } from './node.ts';
 import type { PodView } from './pod.ts';
+import { type Candidate, preferredTo } from './preference.ts';
 
 /** A Pod in a lock's queue, and why it waits. */
-export interface Waiter {
-  readonly pod: PodView;
+export interface Waiter extends Candidate {
   /** `undefined`: it could be granted the lock now. */
   readonly obstacle: Obstacle | undefined;
 }
@@ -23,8 +23,18 @@ export function waiters(
   return pods
     .filter((pod) => pod.uid !== holderUid && !hasEnded(pod))
     .toSorted(byQueue)
-    .map((pod) => ({ pod, obstacle: obstacle(pod, nodes) }));
+    .map((pod) => ({ ...candidate(pod, pods, nodes), obstacle: obstacle(pod, nodes) }));
 }
+
+export const candidate = (
+  pod: PodView,
+  pods: readonly PodView[],
+  nodes: ReadonlyMap<string, NodeView>,
+): Candidate => ({
+  pod,
+  cordoned: pod.node !== undefined && (nodes.get(pod.node)?.cordoned ?? false),
+  order: pods.indexOf(pod),
+});
 
 /** It will not start anything any more. The kubelet shows a terminal phase a little after it reports the ends. */
 const hasEnded = (pod: PodView): boolean => pod.confirmedDead || pod.phase === 'Succeeded' || pod.phase === 'Failed';
@@ -73,9 +83,19 @@ function obstacle(pod: PodView, nodes: ReadonlyMap<string, NodeView>): Obstacle 
   return undefined;
 }
 
-/** The first that can be granted the lock; a waiter that cannot start is passed over and keeps its place. */
+/** Those that can be granted the lock, in the order of the queue; the others keep their places. */
+export const eligible = (queue: readonly Waiter[]): readonly Waiter[] =>
+  queue.filter((waiter) => waiter.obstacle === undefined && waiter.pod.queuedAt !== undefined);
+
+/**
+ * The first that can be granted the lock, and would not be asked at once to yield it to another one of them.
+ *
+ * So a waiter of an old version, or on a cordoned node, is passed over while a new one, or one elsewhere, can be granted
+ * the lock (decision 7). It keeps its place.
+ */
 export function firstEligible(queue: readonly Waiter[]): PodView | undefined {
-  return queue.find((waiter) => waiter.obstacle === undefined && waiter.pod.queuedAt !== undefined)?.pod;
+  const able = eligible(queue);
+  return able.find((waiter) => !able.some((other) => preferredTo(other, waiter) !== undefined))?.pod;
 }
 
 /** The next place at the end of the queue: the present microsecond, or just after the last waiter if a clock stepped back. */

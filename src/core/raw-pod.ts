@@ -15,6 +15,7 @@ export interface RawPod {
     readonly ownerReferences?: readonly {
       readonly kind: string;
       readonly name: string;
+      readonly uid?: string;
       readonly controller?: boolean;
     }[];
   };
@@ -44,7 +45,12 @@ export interface RawContainerStatus {
   readonly state?: {
     readonly waiting?: { readonly reason?: string; readonly message?: string };
     readonly running?: object;
-    readonly terminated?: { readonly reason?: string; readonly containerID?: string; readonly finishedAt?: string };
+    readonly terminated?: {
+      readonly reason?: string;
+      readonly exitCode?: number;
+      readonly containerID?: string;
+      readonly finishedAt?: string;
+    };
   };
   readonly lastState?: { readonly terminated?: object };
 }

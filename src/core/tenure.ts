@@ -1,3 +1,4 @@
+import { breakIdentity } from '../api/names.ts';
 import { EndReason } from '../api/reasons.ts';
 import {
   confirmWindowMs,
@@ -18,12 +19,15 @@ import { parseFencingToken } from './token.ts';
  * ```
  *   grant ──▶ held, unconfirmed ──▶ held, confirmed ──▶ ended ──▶ free or the next grant
  *                   └──────── not confirmed in time ───────▲
+ *                   └── an administrator breaks it ──▶ broken┘
  * ```
  */
 export type Tenure =
   | { readonly kind: 'free' }
   | { readonly kind: 'held'; readonly holder: Holder; readonly confirmed: boolean; readonly recheckAt: Instant }
   | { readonly kind: 'ended'; readonly holder: Holder; readonly reason: EndReason }
+  /** An administrator broke the grant: until `until` its holder may still be alive. */
+  | { readonly kind: 'broken'; readonly holder: Holder; readonly until: Instant }
   /** The Lease is new, but the lock was granted before: an earlier holder may still be alive until `until`. */
   | { readonly kind: 'previous'; readonly until: Instant };
 
@@ -46,6 +50,8 @@ export function judgeTenure(
   const { holder } = lease;
   if (holder === undefined) return judgeFree(lease, context, now);
 
+  if (holder.identity === breakIdentity(context.lock.uid)) return judgeBroken(lease, lease.broken ?? holder, context, now);
+
   const pod = context.lastSeen(holder.uid);
   if (pod?.confirmedDead) return { kind: 'ended', holder, reason: EndReason.ConfirmedDeath };
 
@@ -65,6 +71,20 @@ export function judgeTenure(
   return now >= recheckAt
     ? { kind: 'ended', holder, reason: EndReason.Expired }
     : { kind: 'held', holder, confirmed, recheckAt };
+}
+
+/** The broken holder sees that it holds no more, or its deadline passes; then it is as dead as after an expiry. */
+function judgeBroken(
+  lease: LeaseView,
+  holder: Holder,
+  { lastSeen }: Parameters<typeof judgeTenure>[1],
+  now: Instant,
+): Tenure {
+  const pod = lastSeen(holder.uid);
+  const until = lease.observedAt + lapseMs(lease.terms, pod);
+  return pod?.confirmedDead || now >= until
+    ? { kind: 'ended', holder, reason: EndReason.Broken }
+    : { kind: 'broken', holder, until };
 }
 
 /** A Lease with token 0 under a lock that was granted before has been made anew: wait as for an expiry, plus grace. */

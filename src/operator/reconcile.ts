@@ -90,6 +90,9 @@ const DONE: Readonly<Record<Action['kind'], string>> = {
   DeleteLease: 'Deleted lease',
   Grant: 'Granted lock',
   Free: 'Freed lock',
+  AskYield: 'Asked holder to yield',
+  Break: 'Broke grant',
+  DropRequest: 'Dropped request',
   MarkHolder: 'Marked holder',
   Unmark: 'Unmarked pod',
   JoinQueue: 'Queued pod',
@@ -103,5 +106,18 @@ function describe(action: Action): object {
     'ended' in action && action.ended !== undefined
       ? { formerHolder: action.ended.holder.identity, reason: action.ended.reason }
       : {};
-  return { ...pod, ...token, ...ended };
+  return { ...pod, ...token, ...ended, ...describeRequest(action) };
+}
+
+function describeRequest(action: Action): object {
+  switch (action.kind) {
+    case 'AskYield':
+      return { holder: action.holder.identity, reason: action.reason, by: action.request?.by };
+    case 'Break':
+      return { formerHolder: action.holder.identity, by: action.request.by };
+    case 'DropRequest':
+      return { request: action.request, why: action.why };
+    default:
+      return {};
+  }
 }
