@@ -57,11 +57,7 @@ export type Action =
       readonly queuedAt: bigint;
       /** It yielded because no program of it had started. */
       readonly notStarted: boolean;
-      readonly reason:
-        | WaitReason
-        | typeof EventReason.Queued
-        | typeof EventReason.Lost
-        | typeof EventReason.Yielded;
+      readonly reason: WaitReason | typeof EventReason.Queued | typeof EventReason.Lost | typeof EventReason.Yielded;
       readonly message: string;
     }
   | { readonly kind: 'WriteStatus'; readonly lock: LockView; readonly status: DistributedLockStatus };

@@ -34,7 +34,9 @@ export function decidePods(context: Context, now: Now): readonly Action[] {
     if (want === 'no-mark') return [{ kind: 'Unmark', pod }];
     if (want === 'nothing') return [];
     const notStarted = yielded(pod, context) && context.lease?.yieldAsked === YieldReason.NotStarted;
-    return [{ kind: 'JoinQueue', pod, lock: context.lock, queuedAt: place++, notStarted, ...joinMessage(pod, context) }];
+    return [
+      { kind: 'JoinQueue', pod, lock: context.lock, queuedAt: place++, notStarted, ...joinMessage(pod, context) },
+    ];
   });
 }
 
@@ -46,8 +48,7 @@ function wanted(
   if (tenure?.kind === 'held' && tenure.holder.uid === pod.uid) {
     const token = lease?.token?.toString();
     const notStarted = lease?.yieldAsked === YieldReason.NotStarted ? token : undefined;
-    const shown =
-      pod.token === token && pod.leader && pod.queuedAt === undefined && pod.notStarted === notStarted;
+    const shown = pod.token === token && pod.leader && pod.queuedAt === undefined && pod.notStarted === notStarted;
     return shown ? 'nothing' : 'holder-mark';
   }
   // The Lease still names it: first that ends, by a write of its own.

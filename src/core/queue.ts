@@ -26,11 +26,7 @@ export function waiters(
     .map((pod) => ({ ...candidate(pod, pods, nodes), obstacle: obstacle(pod, nodes) }));
 }
 
-export const candidate = (
-  pod: PodView,
-  pods: readonly PodView[],
-  nodes: ReadonlyMap<string, NodeView>,
-): Candidate => ({
+export const candidate = (pod: PodView, pods: readonly PodView[], nodes: ReadonlyMap<string, NodeView>): Candidate => ({
   pod,
   cordoned: pod.node !== undefined && (nodes.get(pod.node)?.cordoned ?? false),
   order: pods.indexOf(pod),

@@ -50,7 +50,8 @@ export function judgeTenure(
   const { holder } = lease;
   if (holder === undefined) return judgeFree(lease, context, now);
 
-  if (holder.identity === breakIdentity(context.lock.uid)) return judgeBroken(lease, lease.broken ?? holder, context, now);
+  if (holder.identity === breakIdentity(context.lock.uid))
+    return judgeBroken(lease, lease.broken ?? holder, context, now);
 
   const pod = context.lastSeen(holder.uid);
   if (pod?.confirmedDead) return { kind: 'ended', holder, reason: EndReason.ConfirmedDeath };

@@ -91,7 +91,9 @@ function yieldEvents({ lock, lease, holder, reason, by, request }: AskYield): To
     return [onLock(lock, 'Normal', EventReason.HandedOver, 'Yield', note)];
   }
   const note = `${who} was asked to yield (${reason}): ${YIELD_TEXT[reason]}${by === undefined ? '' : `, for Pod ${by.name}`}.`;
-  return [onLock(lock, reason === YieldReason.NotStarted ? 'Warning' : 'Normal', EventReason.YieldAsked, 'Yield', note)];
+  return [
+    onLock(lock, reason === YieldReason.NotStarted ? 'Warning' : 'Normal', EventReason.YieldAsked, 'Yield', note),
+  ];
 }
 
 const YIELD_TEXT: Readonly<Record<YieldReason, string>> = {

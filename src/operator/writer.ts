@@ -12,7 +12,17 @@ import { ApiError, isAlreadyExists } from '../kube/errors.ts';
 import { collectionPath, objectPath, type Resource } from '../kube/paths.ts';
 import type { Caches } from './caches.ts';
 import { micros } from './clock.ts';
-import { adoptedLease, askedLease, brokenLease, freedLease, grantedLease, newLease, podMarks, role, roleBinding } from './objects.ts';
+import {
+  adoptedLease,
+  askedLease,
+  brokenLease,
+  freedLease,
+  grantedLease,
+  newLease,
+  podMarks,
+  role,
+  roleBinding,
+} from './objects.ts';
 
 interface ReplySink<Raw> {
   put(raw: Raw): void;

@@ -30,7 +30,15 @@ describe('events', () => {
 
   it('tell a Pod that lost, and its lock', () => {
     const pod = aHolder('a', 900n);
-    const join = { kind: 'JoinQueue', pod, lock: aLock(), queuedAt: 1n, reason: 'Lost', message: 'Lost it.' } as const;
+    const join = {
+      kind: 'JoinQueue',
+      pod,
+      lock: aLock(),
+      queuedAt: 1n,
+      notStarted: false,
+      reason: 'Lost',
+      message: 'Lost it.',
+    } as const;
     expect(told(join)).toEqual([
       ['Pod', 'Warning', 'Lost', 'Lost it.'],
       ['DistributedLock', 'Normal', 'Lost', 'Pod a lost the lock (token 900).'],
@@ -42,7 +50,7 @@ describe('events', () => {
     const silent: Action[] = [
       { kind: 'AddFinalizer', lock },
       { kind: 'CreateLease', lock },
-      { kind: 'MarkHolder', pod: aPod('a'), token: 1n },
+      { kind: 'MarkHolder', pod: aPod('a'), token: 1n, notStarted: false },
       { kind: 'Unmark', pod: aPod('a') },
       { kind: 'WriteStatus', lock, status: {} },
     ];

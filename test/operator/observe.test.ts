@@ -21,7 +21,7 @@ const lock = (revision: number, over: object = {}) => ({
   apiVersion: 'kilit.dev/v1alpha1',
   kind: 'DistributedLock',
   metadata: { name: 'billing', namespace: 'shop', uid: 'lock', resourceVersion: String(revision), generation: 1 },
-  spec: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5 },
+  spec: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5, startDeadlineSeconds: 60 },
   ...over,
 });
 
@@ -57,7 +57,9 @@ describe('an observer', () => {
     caches.locks.put(lock(5));
     caches.locks.put(lock(6, { status: { waiters: 1 } }));
     expect(woken).toEqual(['shop/billing']);
-    caches.locks.put(lock(7, { spec: { leaseDurationSeconds: 30, takeoverDelaySeconds: 5 } }));
+    caches.locks.put(
+      lock(7, { spec: { leaseDurationSeconds: 30, takeoverDelaySeconds: 5, startDeadlineSeconds: 60 } }),
+    );
     expect(woken).toEqual(['shop/billing', 'shop/billing']);
   });
 

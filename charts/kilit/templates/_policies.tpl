@@ -15,3 +15,8 @@ request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage
 {{- define "kilit.cel.token" -}}^(0|[1-9][0-9]{0,17})${{- end -}}
 {{- define "kilit.cel.base" -}}^(0|[1-9][0-9]{0,15})${{- end -}}
 {{- define "kilit.cel.lockName" -}}^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?${{- end -}}
+
+{{/* What an administrator writes on a lock: JSON with exactly these three, in this order. For a raw string of CEL. */}}
+{{- define "kilit.cel.request" -}}
+^\s*\{\s*"token"\s*:\s*"[1-9][0-9]{0,17}"\s*,\s*"by"\s*:\s*"([^"\\[:cntrl:]]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})+"\s*,\s*"reason"\s*:\s*"([^"\\[:cntrl:]]|\\["\\/bfnrt]|\\u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]){1,256}"\s*\}\s*$
+{{- end -}}
