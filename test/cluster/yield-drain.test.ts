@@ -28,7 +28,7 @@ describe.skipIf(cluster.provider !== 'native')('a drain of the node of a gated h
   });
 
   it('completes, although the PodDisruptionBudget wants one Pod to be available', async () => {
-    await scene.lock('drain');
+    await scene.lock('drain', { leaseDurationSeconds: 15, takeoverDelaySeconds: 0 });
     const spread = {
       maxSkew: 1,
       topologyKey: 'kubernetes.io/hostname',

@@ -26,7 +26,10 @@ describe.skipIf(cluster.provider !== 'native')('a rolling update of a gated Depl
     kube?.close();
   });
 
-  const deployed = async (name: string, lockSpec?: object): Promise<Life> => {
+  const deployed = async (
+    name: string,
+    lockSpec: object = { leaseDurationSeconds: 15, takeoverDelaySeconds: 0 },
+  ): Promise<Life> => {
     await scene.lock(name, lockSpec);
     await scene.deploy({ lock: name, name });
     await scene.kubectl('rollout', 'status', `deployment/${name}`, '--timeout=60s');
@@ -66,7 +69,7 @@ describe.skipIf(cluster.provider !== 'native')('a rolling update of a gated Depl
 
   it('to an image that cannot start gives the lock back to the old version, and leaves it there', async () => {
     const first = await deployed('bad-image', {
-      leaseDurationSeconds: 5,
+      leaseDurationSeconds: 15,
       takeoverDelaySeconds: 0,
       startDeadlineSeconds: 10,
     });

@@ -121,9 +121,9 @@ export class FaultScene extends Scene {
   async holderAndWaiters(
     lock: string,
     names: readonly string[],
-    options: Partial<WritingPodOptions> = {},
+    { lockSpec, ...options }: Partial<WritingPodOptions> & { readonly lockSpec?: object } = {},
   ): Promise<Life> {
-    await this.lock(lock);
+    await this.lock(lock, lockSpec);
     const [holder = '', ...waiters] = names;
     await this.run({ lock, name: holder, ...options });
     const life = await this.runs(lock, holder);
