@@ -108,7 +108,8 @@ describe.skipIf(cluster.provider !== 'native').concurrent('an administrator', ()
     const askedAt = await ask(lock, 'handover', life);
     const next = await scene.runs(lock, 'handed-b');
     figure('handover asked → next program running', next.from - askedAt);
-    figure('handover: no program ran', next.from - life.to);
+    const [former = life] = await scene.lives(lock, 'handed-a');
+    figure('handover: no program ran', next.from - former.to);
     await scene.waits(lock, ['handed-a']);
     const { status, metadata } = await scene.readLock(lock);
     expect(metadata.annotations ?? {}).not.toHaveProperty('kilit.dev/handover');

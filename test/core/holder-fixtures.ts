@@ -17,6 +17,7 @@ export function aLease(
     readonly acquireTime?: unknown;
     readonly renewTime?: unknown;
     readonly seconds?: unknown;
+    readonly yield?: string;
     readonly deletionTimestamp?: string;
   } = {},
 ): unknown {
@@ -28,7 +29,12 @@ export function aLease(
       resourceVersion: parts.revision ?? '100',
       ...('token' in parts && parts.token === undefined
         ? {}
-        : { annotations: { 'kilit.dev/fencing-token': parts.token ?? '42' } }),
+        : {
+            annotations: {
+              'kilit.dev/fencing-token': parts.token ?? '42',
+              ...(parts.yield !== undefined && { 'kilit.dev/yield': parts.yield }),
+            },
+          }),
       ...(parts.deletionTimestamp === undefined ? {} : { deletionTimestamp: parts.deletionTimestamp }),
     },
     spec: {

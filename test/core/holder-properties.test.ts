@@ -18,8 +18,9 @@ const leases = fc
     renewTime: fc.constantFrom(T0, T1),
     revision: fc.integer({ min: 1, max: 50 }).map(String),
     seconds: fc.constantFrom(1, 15),
+    yield: fc.constantFrom(undefined, undefined, undefined, 'MaxHold'),
   })
-  .map(observed);
+  .map(({ yield: asked, ...parts }) => observed({ ...parts, ...(asked !== undefined && { yield: asked }) }));
 
 type Draft = (state: HolderState, now: number) => Omit<HolderEvent, 'now' | 'jitter'>;
 
