@@ -5,7 +5,7 @@ import { grantTerms, type Instant, type LeaseView } from './lease.ts';
 import { hasFinalizer, type LockView } from './lock.ts';
 import { decidePods } from './marks.ts';
 import { type Decision, type GrantGate, type Now, type Observed, secondsText } from './observed.ts';
-import { candidate, firstEligible, type Waiter, waiters } from './queue.ts';
+import { firstEligible, holderCandidate, type Waiter, waiters } from './queue.ts';
 import { type Requests, standingOf } from './requests.ts';
 import { lockStatus, statusDiffers } from './status.ts';
 import { judgeTenure, type Tenure } from './tenure.ts';
@@ -36,8 +36,7 @@ export function decide(observed: Observed, now: Now): Decision {
   let leaseAction: Action | undefined;
   let recheckAt = recheckTenure(tenure);
   if (lease !== undefined && tenure !== undefined && provisioning.length === 0) {
-    const holderPod = pods.find(({ uid }) => uid === holderUid);
-    const holder = holderPod === undefined ? undefined : candidate(holderPod, pods, nodes);
+    const holder = holderCandidate(pods, nodes, holderUid);
     const input = { lock, lease, tenure, holder, queue, gate, ...requests };
     const asked = decideYield(input, now.instant);
     leaseAction = decideLease(input) ?? decideBreak(input) ?? asked.action;
@@ -81,15 +80,8 @@ const requestsOf = (lock: LockView, lease: LeaseView, tenure: Tenure): Requests 
 });
 
 function recheckTenure(tenure: Tenure | undefined): Instant | undefined {
-  switch (tenure?.kind) {
-    case 'held':
-      return tenure.recheckAt;
-    case 'previous':
-    case 'broken':
-      return tenure.until;
-    default:
-      return undefined;
-  }
+  if (tenure?.kind === 'held') return tenure.recheckAt;
+  return tenure?.kind === 'previous' || tenure?.kind === 'broken' ? tenure.until : undefined;
 }
 
 const earlier = (a: Instant | undefined, b: Instant | undefined): Instant | undefined =>

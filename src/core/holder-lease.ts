@@ -19,8 +19,8 @@ export interface ObservedLease {
   readonly holder: string;
   /** Whether the holder has written since the grant (a grant writes `renewTime = acquireTime`). */
   readonly confirmed: boolean;
-  /** Whether the operator asks the holder to yield. */
-  readonly yieldAsked: boolean;
+  /** Why the operator asks the holder to yield (a YieldReason), if it does. */
+  readonly yieldAsked: string | undefined;
   /** The grant of the present holder, or what is wrong with it. */
   readonly grant: Grant | { readonly fault: string };
   /** The object as read: what a write sends back, with one field changed. */
@@ -58,7 +58,8 @@ export function readLease(object: unknown): LeaseReading {
   const holder = spec.holderIdentity ?? '';
   if (typeof holder !== 'string') return unreadable(`holderIdentity must be a string, got ${show(holder)}`);
   const confirmed = spec.renewTime !== spec.acquireTime;
-  const yieldAsked = isRecord(metadata.annotations) && YIELD_ANNOTATION in metadata.annotations;
+  const asked = isRecord(metadata.annotations) ? metadata.annotations[YIELD_ANNOTATION] : undefined;
+  const yieldAsked = asked === undefined ? undefined : String(asked);
   const grant = readGrant(metadata, spec);
   const raw = { ...object, metadata, spec };
   return { kind: 'lease', lease: { revision, holder, confirmed, yieldAsked, grant, raw } };

@@ -20,17 +20,28 @@ export function waiters(
   nodes: ReadonlyMap<string, NodeView>,
   holderUid: string | undefined,
 ): readonly Waiter[] {
+  const order = new Map(pods.map(({ uid }, index) => [uid, index]));
   return pods
     .filter((pod) => pod.uid !== holderUid && !hasEnded(pod))
     .toSorted(byQueue)
-    .map((pod) => ({ ...candidate(pod, pods, nodes), obstacle: obstacle(pod, nodes) }));
+    .map((pod) => ({ ...candidate(pod, nodes, order.get(pod.uid)), obstacle: obstacle(pod, nodes) }));
 }
 
-export const candidate = (pod: PodView, pods: readonly PodView[], nodes: ReadonlyMap<string, NodeView>): Candidate => ({
-  pod,
-  cordoned: pod.node !== undefined && (nodes.get(pod.node)?.cordoned ?? false),
-  order: pods.indexOf(pod),
-});
+function candidate(pod: PodView, nodes: ReadonlyMap<string, NodeView>, order = -1): Candidate {
+  const cordoned = pod.node !== undefined && (nodes.get(pod.node)?.cordoned ?? false);
+  return { pod, cordoned, order };
+}
+
+/** The holder's Pod, if it is still there. */
+export function holderCandidate(
+  pods: readonly PodView[],
+  nodes: ReadonlyMap<string, NodeView>,
+  uid: string | undefined,
+): Candidate | undefined {
+  const order = pods.findIndex((pod) => pod.uid === uid);
+  const pod = pods[order];
+  return pod === undefined ? undefined : candidate(pod, nodes, order);
+}
 
 /** It will not start anything any more. The kubelet shows a terminal phase a little after it reports the ends. */
 const hasEnded = (pod: PodView): boolean => pod.confirmedDead || pod.phase === 'Succeeded' || pod.phase === 'Failed';

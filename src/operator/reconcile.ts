@@ -110,14 +110,9 @@ function describe(action: Action): object {
 }
 
 function describeRequest(action: Action): object {
-  switch (action.kind) {
-    case 'AskYield':
-      return { holder: action.holder.identity, reason: action.reason, by: action.request?.by };
-    case 'Break':
-      return { formerHolder: action.holder.identity, by: action.request.by };
-    case 'DropRequest':
-      return { request: action.request, why: action.why };
-    default:
-      return {};
+  if (action.kind === 'AskYield') {
+    return { holder: action.holder.identity, reason: action.reason, by: action.request?.by };
   }
+  if (action.kind === 'Break') return { formerHolder: action.holder.identity, by: action.request.by };
+  return action.kind === 'DropRequest' ? { request: action.request, why: action.why } : {};
 }

@@ -56,10 +56,8 @@ describe.skipIf(cluster.provider !== 'native')('a drain of the node of a gated h
     const drainedAt = Date.now();
     try {
       // Only these Pods: the node's other ones are none of this test's.
-      await scene.kubectl(
-        ...['drain', node, '--ignore-daemonsets', '--delete-emptydir-data', '--timeout=120s'],
-        ...['--pod-selector', 'app=drain'],
-      );
+      const options = ['--ignore-daemonsets', '--delete-emptydir-data', '--timeout=120s', '--pod-selector=app=drain'];
+      await scene.kubectl('drain', node, ...options);
       figure('kubectl drain of the holder’s node', Date.now() - drainedAt);
     } finally {
       await scene.kubectl('uncordon', node);

@@ -143,10 +143,19 @@ function checkGrant(observed: Observed, grant: Grant, instant: number): void {
 }
 
 const LEASE_WRITES: ReadonlySet<Action['kind']> = new Set([
-  ...(['Grant', 'Free', 'AskYield', 'Break', 'CreateLease', 'AdoptLease', 'DeleteLease'] as const),
+  'Grant',
+  'Free',
+  'AskYield',
+  'Break',
+  'CreateLease',
+  'AdoptLease',
+  'DeleteLease',
 ]);
 const LOCK_WRITES: ReadonlySet<Action['kind']> = new Set([
-  ...(['AddFinalizer', 'RemoveFinalizer', 'DropRequest', 'WriteStatus'] as const),
+  'AddFinalizer',
+  'RemoveFinalizer',
+  'DropRequest',
+  'WriteStatus',
 ]);
 
 interface Pass {
