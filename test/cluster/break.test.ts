@@ -119,4 +119,21 @@ describe.skipIf(cluster.provider !== 'native').concurrent('an administrator', ()
       (await events(lock)).some((event) => event.startsWith(`HandedOver: ${me} asked Pod handed-a`)),
     );
   });
+
+  it('has the lock handed over by a program that ignores SIGTERM: it is killed long before its grace period ends', async () => {
+    const lock = 'deaf';
+    const life = await scene.holderAndWaiters(lock, ['deaf-a', 'deaf-b'], {
+      lockSpec,
+      deaf: true,
+      spec: { terminationGracePeriodSeconds: 60 },
+    });
+    await ask(lock, 'handover', life);
+    await scene.runs(lock, 'deaf-b');
+    const lines = (await scene.history(lock)).filter((line) => line.life === life.life);
+    const told = lines.find(({ did }) => did === 'got SIGTERM')?.at ?? Number.NaN;
+    const lived = (lines.at(-1)?.at ?? Number.NaN) - told;
+    figure('SIGTERM of a yielding program that ignores it → dead, grace period 60 s', lived);
+    expect(lived).toBeLessThan(30_000);
+    expect(violations(await scene.history(lock))).toEqual([]);
+  });
 });
