@@ -31,6 +31,14 @@ export const HANDOVER_ANNOTATION = 'kilit.dev/handover';
 /** The verb on `distributedlocks.kilit.dev` that both need. */
 export const BREAK_VERB = 'break';
 
+
+/** On a held Lease: the operator asks the holder to yield, a YieldReason. Gone with the next grant. */
+export const YIELD_ANNOTATION = 'kilit.dev/yield';
+/** On a Pod: the token of its last grant, under which no program of it started. Gone with its next grant. */
+export const NOT_STARTED_ANNOTATION = 'kilit.dev/not-started';
+/** On a Lease that was broken: the holder of the broken grant, which may still be alive. Gone with the next grant. */
+export const BROKEN_HOLDER_ANNOTATION = 'kilit.dev/broken-holder';
+
 /** On a Lease, part of the terms of a grant: what a grant after an expiry adds to the lease duration, in seconds. */
 export const TAKEOVER_DELAY_ANNOTATION = 'kilit.dev/takeover-delay-seconds';
 /** On a Lease, part of the terms of a grant: the holder's termination grace period, in seconds. */
@@ -90,3 +98,6 @@ export const SOCKET_ENV = 'KILIT_SOCKET';
 /** A Lease's holder: Pod name and UID. The policy compares the part after the last underscore with the writer's Pod UID. */
 export const holderIdentity = (pod: { readonly name: string; readonly uid: string }): string =>
   `${pod.name}_${pod.uid}`;
+
+/** Holds a broken lock until its former holder is stopped. `broken` is no Pod's UID, so nobody renews or releases it. */
+export const breakIdentity = (lockUid: string): string => `break-${lockUid}_broken`;

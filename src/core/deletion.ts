@@ -27,6 +27,7 @@ export function decideDeletion(lock: LockView, observed: Observed, now: Now): De
     lock,
     tenure,
     queue,
+    requests: { break: { kind: 'none' }, handover: { kind: 'none' } },
     provisioned: true,
     nowText: secondsText(now.micros),
   });
@@ -36,6 +37,8 @@ export function decideDeletion(lock: LockView, observed: Observed, now: Now): De
 
   if (lease !== undefined && tenure !== undefined) {
     if (writeStatus.length > 0) return { actions: [...writeStatus, ...freed], recheckAt: undefined };
+    // A broken holder is in no status: the Lease that knows of it stays until it is stopped.
+    if (tenure.kind === 'broken') return { actions: freed, recheckAt: tenure.until };
     return { actions: [{ kind: 'DeleteLease', lock, lease }, ...freed], recheckAt: undefined };
   }
 

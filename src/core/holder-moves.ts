@@ -1,3 +1,5 @@
+import { YieldReason } from '../api/reasons.ts';
+import { LONG_HOLD_MS } from './backoff.ts';
 import { type Grant, type ObservedLease, recordsGrant } from './holder-lease.ts';
 import { deadlineAt, requestTimeoutMs, restMs, stopAfterToldMs } from './holder-timing.ts';
 import {
@@ -66,7 +68,8 @@ export function settle(state: HolderState, { now }: Moment): Step {
   const { grant } = lease;
   const attempt: Attempt = { kind: 'resting', until: now, failures: 0 };
   // A confirmed grant that this process does not use was used by an earlier life, or given up: those programs are dead.
-  return lease.confirmed
+  // One that is asked back before it is used has started nothing.
+  return lease.confirmed || lease.yieldAsked !== undefined
     ? write({ ...base, kind: 'releasing', grant, attempt, next: 'wait' }, now)
     : write({ ...base, kind: 'confirming', grant, attempt }, now);
 }
@@ -135,15 +138,16 @@ export function open(state: StateOf<'confirming'>, sentAt: Instant): Step {
 /** The end of a grant that a program may have used: files first, then everything else. */
 export function lose(state: Tenured, now: Instant, reason: LossReason): Step {
   const { token } = state.grant;
+  const heldMs = Math.max(isPlanned(state, reason) ? LONG_HOLD_MS : 0, now - state.heldSince);
   return {
     state: { ...baseOf(state), kind: 'lost', reason, token },
-    effects: [
-      { kind: 'removeFiles' },
-      { kind: 'tell' },
-      { kind: 'exit', reason, loss: { token, heldMs: Math.max(0, now - state.heldSince) } },
-    ],
+    effects: [{ kind: 'removeFiles' }, { kind: 'tell' }, { kind: 'exit', reason, loss: { token, heldMs } }],
   };
 }
+
+/** A hand-over that is no fault of this Pod's: nothing to back off from, and the next holder waits for the release. */
+const isPlanned = (state: Tenured, reason: LossReason): boolean =>
+  reason === LossReason.YieldAsked && state.seen?.lease?.yieldAsked !== YieldReason.NotStarted;
 
 /** The end of a process under which no program ran. A loss that the back-off must count carries `loss`. */
 export function end(state: HolderState, reason: LossReason, options: { readonly counts: boolean }): Step {
@@ -174,7 +178,8 @@ export function lossBy(state: Tenured): LossReason | undefined {
   const lease = state.seen?.lease;
   if (lease === undefined) return LossReason.LeaseDeleted;
   if (lease.holder !== state.identity) return LossReason.HolderChanged;
-  return recordsGrant(lease, state.identity, state.grant) ? undefined : LossReason.GrantChanged;
+  if (!recordsGrant(lease, state.identity, state.grant)) return LossReason.GrantChanged;
+  return lease.yieldAsked === undefined ? undefined : LossReason.YieldAsked;
 }
 
 /** The program said that it stopped: give the grant back if the Lease still records it, and wait. */

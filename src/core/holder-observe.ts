@@ -35,7 +35,7 @@ function followLease(state: HolderState, moment: Moment): Step {
     case 'waiting':
       return settle(state, moment);
     case 'confirming':
-      return recordsGrant(state.seen?.lease, state.identity, state.grant)
+      return recordsGrant(state.seen?.lease, state.identity, state.grant) && state.seen.lease.yieldAsked === undefined
         ? resume(state, moment)
         : settle(state, moment);
     case 'releasing':

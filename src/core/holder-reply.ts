@@ -37,7 +37,8 @@ export function onReply(state: HolderState, event: Wrote): Step {
     case 'releasing':
       return followReleasing({ ...known, attempt: { kind: 'resting', until: now, failures: 0 } }, event);
     case 'confirming':
-      if (!recordsGrant(known.seen?.lease, known.identity, known.grant)) return settle(known, event);
+      if (!recordsGrant(known.seen?.lease, known.identity, known.grant) || known.seen.lease.yieldAsked !== undefined)
+        return settle(known, event);
       // The validity of this reply may have ended while it was on its way (etcd-io/etcd#9921): confirm once more.
       if (now >= deadlineAt(sentAt, known.grant.leaseDurationMs)) return stay(rest(known, event));
       return open(known, sentAt);

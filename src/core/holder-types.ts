@@ -15,6 +15,8 @@ export const LossReason = {
   GrantChanged: 'GrantChanged',
   /** The Lease is gone or on its way out: the lock was deleted. */
   LeaseDeleted: 'LeaseDeleted',
+  /** The operator asks this Pod to hand the lock over: a rolling update, a drain, an administrator. */
+  YieldAsked: 'YieldAsked',
   /** The sidecar got SIGTERM. */
   Terminated: 'Terminated',
   /** The token could not be written for the program. */

@@ -1,4 +1,12 @@
-import { GRACE_ANNOTATION, KIND, NODE_ANNOTATION, TAKEOVER_DELAY_ANNOTATION, TOKEN_ANNOTATION } from '../api/names.ts';
+import {
+  BROKEN_HOLDER_ANNOTATION,
+  GRACE_ANNOTATION,
+  KIND,
+  NODE_ANNOTATION,
+  TAKEOVER_DELAY_ANNOTATION,
+  TOKEN_ANNOTATION,
+  YIELD_ANNOTATION,
+} from '../api/names.ts';
 import { type OnRenewalFailure, onRenewalFailureOf, type Takeover, takeoverOf } from './grant-terms.ts';
 import type { PodView } from './pod.ts';
 import { type FencingToken, parseFencingToken } from './token.ts';
@@ -54,6 +62,12 @@ export interface LeaseView {
   readonly terms: Terms;
   /** When this process first saw this very holder, acquireTime and renewTime. */
   readonly observedAt: Instant;
+  /** When this process first saw this very grant confirmed; `undefined`: it is not. */
+  readonly confirmedAt: Instant | undefined;
+  /** Why its holder was asked to yield, if it was. */
+  readonly yieldAsked: string | undefined;
+  /** The holder of the grant that an administrator broke, while the lock is held in its stead. */
+  readonly broken: Holder | undefined;
 }
 
 export interface Holder {
@@ -85,13 +99,20 @@ export function leaseView(lease: RawLease, now: Instant, previous: LeaseView | u
       takeover: takeoverOf(annotations),
       onRenewalFailure: onRenewalFailureOf(annotations),
     },
+    yieldAsked: annotations[YIELD_ANNOTATION],
+    broken: parseHolder(annotations[BROKEN_HOLDER_ANNOTATION], annotations[NODE_ANNOTATION]),
   };
-  const unchanged =
+  const sameGrant =
     previous?.uid === view.uid &&
     previous.holder?.identity === view.holder?.identity &&
-    previous.acquireTime === view.acquireTime &&
-    previous.renewTime === view.renewTime;
-  return { ...view, observedAt: unchanged ? previous.observedAt : now };
+    previous.acquireTime === view.acquireTime;
+  const unchanged = sameGrant && previous.renewTime === view.renewTime;
+  const confirmed = view.holder !== undefined && view.renewTime !== view.acquireTime;
+  return {
+    ...view,
+    observedAt: unchanged ? previous.observedAt : now,
+    confirmedAt: confirmed ? ((sameGrant ? previous.confirmedAt : undefined) ?? now) : undefined,
+  };
 }
 
 export const DEFAULT_LEASE_DURATION_SECONDS = 15;

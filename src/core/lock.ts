@@ -1,5 +1,5 @@
 import type { DistributedLock, DistributedLockStatus } from '../api/generated/distributedlock.ts';
-import { LOCK_FINALIZER } from '../api/names.ts';
+import { BREAK_ANNOTATION, HANDOVER_ANNOTATION, LOCK_FINALIZER } from '../api/names.ts';
 import { DEFAULT_LEASE_DURATION_SECONDS, DEFAULT_TAKEOVER_DELAY_SECONDS, type Terms } from './lease.ts';
 
 /** What the operator keeps of a DistributedLock. */
@@ -11,7 +11,13 @@ export interface LockView {
   readonly generation: number;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
-  readonly spec: Omit<Terms, 'gracePeriodSeconds'>;
+  readonly spec: Omit<Terms, 'gracePeriodSeconds'> & {
+    readonly startDeadlineSeconds: number;
+    /** `undefined`: as long as the holder likes. */
+    readonly maxHoldSeconds: number | undefined;
+  };
+  /** What administrators ask, as it stands in the annotations. */
+  readonly requests: { readonly break: string | undefined; readonly handover: string | undefined };
   readonly status: DistributedLockStatus;
 }
 
@@ -30,9 +36,17 @@ export function lockView(lock: DistributedLock): LockView {
       takeoverDelaySeconds: spec?.takeoverDelaySeconds ?? DEFAULT_TAKEOVER_DELAY_SECONDS,
       takeover: spec?.takeover ?? 'Lease',
       onRenewalFailure: spec?.onRenewalFailure ?? 'Stop',
+      startDeadlineSeconds: spec?.startDeadlineSeconds ?? DEFAULT_START_DEADLINE_SECONDS,
+      maxHoldSeconds: spec?.maxHoldSeconds,
+    },
+    requests: {
+      break: metadata.annotations?.[BREAK_ANNOTATION],
+      handover: metadata.annotations?.[HANDOVER_ANNOTATION],
     },
     status: status ?? {},
   };
 }
+
+const DEFAULT_START_DEADLINE_SECONDS = 60;
 
 export const hasFinalizer = (lock: LockView): boolean => lock.finalizers.includes(LOCK_FINALIZER);

@@ -16,6 +16,7 @@ export interface RawPod {
     readonly ownerReferences?: readonly {
       readonly kind: string;
       readonly name: string;
+      readonly uid?: string;
       readonly controller?: boolean;
     }[];
   };
@@ -47,9 +48,9 @@ export interface RawContainerStatus {
     readonly running?: object;
     readonly terminated?: {
       readonly reason?: string;
+      readonly exitCode?: number;
       readonly containerID?: string;
       readonly finishedAt?: string;
-      readonly exitCode?: number;
     };
   };
   readonly lastState?: { readonly terminated?: { readonly reason?: string } };

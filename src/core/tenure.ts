@@ -1,3 +1,4 @@
+import { breakIdentity } from '../api/names.ts';
 import { EndReason } from '../api/reasons.ts';
 import {
   confirmWindowMs,
@@ -19,6 +20,7 @@ import { parseFencingToken } from './token.ts';
  * ```
  *   grant ──▶ held, unconfirmed ──▶ held, confirmed ──▶ ended ──▶ free or the next grant
  *                   └──────── not confirmed in time ───────▲
+ *                   └── an administrator breaks it ──▶ broken┘
  * ```
  */
 export type Tenure =
@@ -32,6 +34,8 @@ export type Tenure =
       readonly recheckAt: Instant | undefined;
     }
   | { readonly kind: 'ended'; readonly holder: Holder; readonly reason: EndReason }
+  /** An administrator broke the grant: until `until` its holder may still be alive. */
+  | { readonly kind: 'broken'; readonly holder: Holder; readonly until: Instant }
   /**
    * The Lease is new, but the lock was granted before: an earlier holder may still be alive until `until`; `undefined`:
    * until its end is confirmed.
@@ -56,6 +60,9 @@ export function judgeTenure(
 ): Tenure {
   const { holder } = lease;
   if (holder === undefined) return judgeFree(lease, context, now);
+
+  if (holder.identity === breakIdentity(context.lock.uid))
+    return judgeBroken(lease, lease.broken ?? holder, context, now);
 
   const pod = context.lastSeen(holder.uid);
   if (pod?.confirmedDead) return { kind: 'ended', holder, reason: EndReason.ConfirmedDeath };
@@ -90,6 +97,20 @@ export function leftOn(tenure: Tenure, { terms }: LeaseView, lastSeen: (uid: str
   const pod = lastSeen(holder.uid);
   const mayGoOn = pod !== undefined && !pod.deleting && !pod.disrupted && pod.phase === 'Running';
   return mayGoOn ? { kind: 'held', holder, confirmed: true, silent: true, recheckAt: undefined } : tenure;
+}
+
+/** The broken holder sees that it holds no more, or its deadline passes; then it is as dead as after an expiry. */
+function judgeBroken(
+  lease: LeaseView,
+  holder: Holder,
+  { lastSeen }: Parameters<typeof judgeTenure>[1],
+  now: Instant,
+): Tenure {
+  const pod = lastSeen(holder.uid);
+  const until = lease.observedAt + lapseMs(lease.terms, pod);
+  return pod?.confirmedDead || now >= until
+    ? { kind: 'ended', holder, reason: EndReason.Broken }
+    : { kind: 'broken', holder, until };
 }
 
 /** A Lease with token 0 under a lock that was granted before has been made anew: wait as for an expiry, plus grace. */

@@ -5,13 +5,24 @@ import type { RawLease } from '../core/lease.ts';
 import type { LockView } from '../core/lock.ts';
 import { formatMicroTime } from '../core/micro-time.ts';
 import type { PodView } from '../core/pod.ts';
+import { REQUEST_ANNOTATION } from '../core/requests.ts';
 import type { RawObject } from '../kube/cache.ts';
 import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { ApiError, isAlreadyExists } from '../kube/errors.ts';
 import { collectionPath, objectPath, type Resource } from '../kube/paths.ts';
 import type { Caches } from './caches.ts';
 import { type Clock, micros, systemClock } from './clock.ts';
-import { adoptedLease, freedLease, grantedLease, newLease, podMarks, role, roleBinding } from './objects.ts';
+import {
+  adoptedLease,
+  askedLease,
+  brokenLease,
+  freedLease,
+  grantedLease,
+  newLease,
+  podMarks,
+  role,
+  roleBinding,
+} from './objects.ts';
 
 interface ReplySink<Raw> {
   put(raw: Raw): void;
@@ -141,12 +152,32 @@ export function createWriter(deps: {
         return putLease(grantedLease(presentLease(action.lease), action, formatMicroTime(micros(clock))));
       case 'Free':
         return putLease(freedLease(presentLease(action.lease)));
-      case 'MarkHolder':
-        return patchPod(action.pod, { token: action.token.toString(), leader: 'true', queuedAt: null });
+      case 'AskYield':
+        return putLease(askedLease(presentLease(action.lease), action.reason));
+      case 'Break':
+        return putLease(brokenLease(presentLease(action.lease), action, formatMicroTime(micros(clock))));
+      case 'DropRequest': {
+        const { namespace, name, uid, resourceVersion } = action.lock;
+        return write(caches.locks, {
+          verb: 'PATCH',
+          path: objectPath('distributedlocks', namespace, name),
+          body: { metadata: { uid, resourceVersion, annotations: { [REQUEST_ANNOTATION[action.request]]: null } } },
+        });
+      }
+      case 'MarkHolder': {
+        const token = action.token.toString();
+        const notStarted = action.notStarted ? token : null;
+        return patchPod(action.pod, { token, leader: 'true', queuedAt: null, notStarted });
+      }
       case 'Unmark':
         return patchPod(action.pod, { token: null, leader: null, queuedAt: null });
       case 'JoinQueue':
-        return patchPod(action.pod, { token: null, leader: null, queuedAt: action.queuedAt.toString() });
+        return patchPod(action.pod, {
+          token: null,
+          leader: null,
+          queuedAt: action.queuedAt.toString(),
+          ...(action.notStarted && action.pod.token !== undefined && { notStarted: action.pod.token }),
+        });
       case 'AddPodFinalizer':
         return patchPodFinalizers(action.pod, [...action.pod.finalizers, POD_FINALIZER]);
       case 'RemovePodFinalizer':

@@ -44,6 +44,7 @@ describe('the objects of the chart', () => {
       one(objects, 'ClusterRole', 'kilit'),
       one(objects, 'ClusterRole', 'kilit-view'),
       one(objects, 'ClusterRole', 'kilit-edit'),
+      one(objects, 'ClusterRole', 'kilit-break'),
     ];
     const shown = rights.map(({ kind, metadata, ...rest }) => ({ kind, name: metadata.name, rules: rest.rules }));
     await expect(stringify(shown)).toMatchFileSnapshot('golden/rights.yaml');

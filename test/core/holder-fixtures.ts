@@ -17,6 +17,7 @@ export function aLease(
     readonly acquireTime?: unknown;
     readonly renewTime?: unknown;
     readonly seconds?: unknown;
+    readonly yield?: string;
     readonly deletionTimestamp?: string;
     readonly onRenewalFailure?: string;
   } = {},
@@ -33,6 +34,7 @@ export function aLease(
             annotations: {
               'kilit.dev/fencing-token': parts.token ?? '42',
               ...(parts.onRenewalFailure && { 'kilit.dev/on-renewal-failure': parts.onRenewalFailure }),
+              ...(parts.yield !== undefined && { 'kilit.dev/yield': parts.yield }),
             },
           }),
       ...(parts.deletionTimestamp === undefined ? {} : { deletionTimestamp: parts.deletionTimestamp }),

@@ -19,8 +19,9 @@ const leases = fc
     revision: fc.integer({ min: 1, max: 50 }).map(String),
     seconds: fc.constantFrom(1, 15),
     onRenewalFailure: fc.constantFrom('ContinueFenced', 'Stop', ''),
+    yield: fc.constantFrom(undefined, undefined, undefined, 'MaxHold'),
   })
-  .map(observed);
+  .map(({ yield: asked, ...parts }) => observed({ ...parts, ...(asked !== undefined && { yield: asked }) }));
 
 type Draft = (state: HolderState, now: number) => Omit<HolderEvent, 'now' | 'jitter'>;
 

@@ -26,6 +26,19 @@ const EVENTS = {
     kind: 'observed',
     observation: news(observed({ revision: '102', token: '43', acquireTime: T1 })),
   }),
+  seesYieldAsked: at(NOW, {
+    kind: 'observed',
+    observation: news(observed({ revision: '102', renewTime: T1, yield: 'MaxHold' })),
+  }),
+  seesYieldBeforeConfirmed: at(NOW, {
+    kind: 'observed',
+    observation: news(observed({ revision: '102', yield: 'MaxHold' })),
+  }),
+  replyAsksToYield: at(NOW, {
+    kind: 'wrote',
+    id: 7,
+    result: { kind: 'ok', lease: observed({ revision: '102', renewTime: T1, yield: 'MaxHold' }) },
+  }),
   seesOther: at(NOW, { kind: 'observed', observation: news(observed({ revision: '102', holder: OTHER })) }),
   seesFree: at(NOW, { kind: 'observed', observation: news(observed({ revision: '102', holder: '' })) }),
   seesMissing: at(NOW, { kind: 'observed', observation: { lease: undefined, revision: undefined, requestedAt: 9900 } }),
@@ -87,6 +100,9 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
     seesOwnGrant: 'confirming: write(confirm)',
     seesNewGrantToMe: 'confirming: write(confirm)',
     seesOwnConfirmed: 'releasing: write(release)',
+    seesYieldAsked: 'releasing: write(release)',
+    seesYieldBeforeConfirmed: 'releasing: write(release)',
+    replyAsksToYield: 'releasing: write(release)',
     // The reply to a write of an earlier state is news of the Lease.
     writeSucceeds: 'releasing: write(release)',
     replyPastDeadline: 'releasing: write(release)',
@@ -96,6 +112,10 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
   confirming: {
     ...all('confirming:'),
     seesNewGrantToMe: 'confirming: write(confirm)',
+    // Nothing was started: it is given back.
+    seesYieldAsked: 'releasing: write(release)',
+    seesYieldBeforeConfirmed: 'releasing: write(release)',
+    replyAsksToYield: 'releasing: write(release)',
     seesOther: 'waiting: tell',
     seesFree: 'waiting: tell',
     seesMissing: 'waiting: tell',
@@ -109,6 +129,9 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
   },
   opening: {
     ...all('opening:'),
+    seesYieldAsked: lost('YieldAsked'),
+    seesYieldBeforeConfirmed: lost('YieldAsked'),
+    replyAsksToYield: lost('YieldAsked'),
     seesNewGrantToMe: lost('GrantChanged'),
     seesGarbledGrant: lost('GrantChanged'),
     seesOther: lost('HolderChanged'),
@@ -124,6 +147,9 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
   },
   holding: {
     ...all('holding:'),
+    seesYieldAsked: lost('YieldAsked'),
+    seesYieldBeforeConfirmed: lost('YieldAsked'),
+    replyAsksToYield: lost('YieldAsked'),
     seesNewGrantToMe: lost('GrantChanged'),
     seesGarbledGrant: lost('GrantChanged'),
     seesOther: lost('HolderChanged'),
@@ -178,6 +204,9 @@ const STANDBY: Record<HolderState['kind'], Row> = {
   opening: GATE.opening,
   holding: {
     ...GATE.holding,
+    seesYieldAsked: TOLD,
+    seesYieldBeforeConfirmed: TOLD,
+    replyAsksToYield: TOLD,
     seesNewGrantToMe: TOLD,
     seesGarbledGrant: TOLD,
     seesOther: TOLD,

@@ -10,6 +10,7 @@ import type { PodView } from '../../src/core/pod.ts';
 export const aNode = (over: Partial<NodeView> = {}): NodeView => ({
   name: 'n1',
   ready: true,
+  cordoned: false,
   kubeletVersion: 'v1.36.3',
   declaredFeatures: ['RestartAllContainersOnContainerExits'],
   ...over,
@@ -36,12 +37,36 @@ export const aPod = (name: string, over: Partial<PodView> = {}): PodView => ({
   sidecarRunning: true,
   sidecarWaiting: undefined,
   confirmedDead: false,
+  workload: undefined,
+  progress: { runs: {}, completed: 0, lastAt: undefined },
+  notStarted: undefined,
   ...over,
 });
 
-/** A Pod that carries the marks of a grant. */
+/** A Pod that carries the marks of a grant, and whose program runs. */
 export const aHolder = (name: string, token: bigint, over: Partial<PodView> = {}): PodView =>
-  aPod(name, { phase: 'Running', token: token.toString(), leader: true, ...over });
+  aPod(name, { phase: 'Running', token: token.toString(), leader: true, progress: runningSince(0), ...over });
+
+export const runningSince = (since: number): PodView['progress'] => ({
+  runs: { 'containerd://1': since },
+  completed: 0,
+  lastAt: undefined,
+});
+
+/** A Pod of a version of the Deployment `billing`, made in this second. */
+export const ofVersion = (revision: string, second = 0): Pick<PodView, 'workload' | 'createdAt'> => ({
+  workload: { id: 'Deployment/billing', revision },
+  createdAt: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`,
+});
+
+export const SPEC: LockView['spec'] = {
+  leaseDurationSeconds: 15,
+  takeoverDelaySeconds: 5,
+  takeover: 'Lease',
+  onRenewalFailure: 'Stop',
+  startDeadlineSeconds: 60,
+  maxHoldSeconds: undefined,
+};
 
 export const aLock = (over: Partial<LockView> & { readonly status?: DistributedLockStatus } = {}): LockView => ({
   namespace: 'shop',
@@ -51,7 +76,8 @@ export const aLock = (over: Partial<LockView> & { readonly status?: DistributedL
   generation: 1,
   deleting: false,
   finalizers: [LOCK_FINALIZER],
-  spec: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5, takeover: 'Lease', onRenewalFailure: 'Stop' },
+  spec: SPEC,
+  requests: { break: undefined, handover: undefined },
   status: {},
   ...over,
 });
@@ -77,6 +103,9 @@ export const aLease = (over: Partial<LeaseView> = {}): LeaseView => ({
   transitions: 3,
   terms: TERMS,
   observedAt: 0,
+  confirmedAt: undefined,
+  yieldAsked: undefined,
+  broken: undefined,
   ...over,
 });
 
@@ -85,6 +114,7 @@ export const heldBy = (pod: PodView, over: Partial<LeaseView> = {}): LeaseView =
     holder: { identity: `${pod.name}_${pod.uid}`, name: pod.name, uid: pod.uid, node: pod.node },
     acquireTime: '2026-01-01T00:00:00.000000Z',
     renewTime: '2026-01-01T00:00:01.000000Z',
+    confirmedAt: 0,
     ...over,
   });
 

@@ -62,3 +62,8 @@ request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage
     variables.granted ? (has(object.spec.acquireTime) ? string(object.spec.acquireTime) : '') :
     variables.oldToken == '0' ? '' : variables.replacedTime
 {{- end -}}
+
+{{/* What an administrator writes on a lock: JSON with exactly these three, in this order. For a raw string of CEL. */}}
+{{- define "kilit.cel.request" -}}
+^\s*\{\s*"token"\s*:\s*"[1-9][0-9]{0,17}"\s*,\s*"by"\s*:\s*"([^"\\[:cntrl:]]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})+"\s*,\s*"reason"\s*:\s*"([^"\\[:cntrl:]]|\\["\\/bfnrt]|\\u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]){1,256}"\s*\}\s*$
+{{- end -}}

@@ -166,6 +166,24 @@ const attacks: readonly Attack[] = [
     refused: /`leaseDurationSeconds` must be at most 3600/,
   },
   {
+    name: 'a lock waits less than ten seconds for a program',
+    as: 'editor',
+    send: creating(aLock('new', { startDeadlineSeconds: 9 })),
+    refused: /`startDeadlineSeconds` must be at least 10/,
+  },
+  {
+    name: 'a lock waits more than an hour for a program',
+    as: 'editor',
+    send: creating(aLock('new', { startDeadlineSeconds: 3601 })),
+    refused: /`startDeadlineSeconds` must be at most 3600/,
+  },
+  {
+    name: 'a lock is held for less than ten seconds',
+    as: 'editor',
+    send: creating(aLock('new', { maxHoldSeconds: 9 })),
+    refused: /`maxHoldSeconds` must be at least 10/,
+  },
+  {
     name: 'a lock has a name that no label can hold',
     as: 'editor',
     send: creating(aLock('x'.repeat(64))),
@@ -212,6 +230,7 @@ describe('a DistributedLock', () => {
     expect(spec).toEqual({
       leaseDurationSeconds: 15,
       takeoverDelaySeconds: 5,
+      startDeadlineSeconds: 60,
       takeover: 'Lease',
       onRenewalFailure: 'Stop',
     });
