@@ -342,7 +342,7 @@ describe('kilit doctor', () => {
     cluster.forbid(
       /^GET \/apis\/kilit\.dev\/v1alpha1\/distributedlocks|deployments|nodes|admissionregistration|\/api\/v1\/namespaces$/,
     );
-    cluster.forbid(/^POST .*leases/);
+    cluster.forbid(/^POST .*(leases|pods)/);
     cluster.put('/api/v1/pods', { metadata: { name: 'x', namespace: 'elsewhere' } });
     for (const collection of ['/apis/events.k8s.io/v1/events', '/apis/networking.k8s.io/v1/networkpolicies']) {
       cluster.put(collection, { metadata: { name: 'x', namespace: 'elsewhere' } });

@@ -15,6 +15,7 @@ import { version } from '../version.ts';
 import { tryCanary } from './canary.ts';
 import { watchElection } from './election.ts';
 import type { DoctorPod, Facts, RawDeployment } from './facts.ts';
+import { tryInjection } from './injection.ts';
 import { readPolicies } from './policies.ts';
 import { readSidecars } from './sidecars.ts';
 
@@ -36,6 +37,7 @@ export async function gather(cluster: Cluster, io: Io, looking: Looking): Promis
     served,
     policies,
     canary,
+    injection,
     deployments,
     election,
     base,
@@ -53,6 +55,7 @@ export async function gather(cluster: Cluster, io: Io, looking: Looking): Promis
     attempt(readServed(cluster)),
     attempt(readPolicies(cluster)),
     tryCanary(cluster, [...(operator.ok ? [operator.value] : []), cluster.namespace]),
+    tryInjection(cluster, namespace ?? cluster.namespace),
     attempt(list<RawDeployment>(cluster, 'deployments', { query: { labelSelector: OPERATOR_LABELS } })),
     operator.ok ? attempt(watchElection(cluster, io, operator.value)) : operator,
     operator.ok ? attemptFailure(readNamespace(cluster, operator.value).then(baseOf)) : operator,
@@ -75,6 +78,7 @@ export async function gather(cluster: Cluster, io: Io, looking: Looking): Promis
     served,
     policies,
     canary,
+    injection,
     operator: { namespace: operator, deployments, election, base },
     nodes,
     locks,

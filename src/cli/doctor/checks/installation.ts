@@ -1,5 +1,6 @@
 /** Checks of what the chart installs and the cluster must offer. Pure. */
 import { GROUP, PLURAL } from '../../../api/names.ts';
+import { assertNever } from '../../../core/assert-never.ts';
 import { nodeTooOld, nodeView } from '../../../core/node.ts';
 import { some } from '../../text.ts';
 import type { Facts } from '../facts.ts';
@@ -99,6 +100,48 @@ export function enforced({ canary }: Facts): readonly Finding[] {
       todo: 'Restore the policy and its binding: helm upgrade kilit charts/kilit -n kilit-system.',
     }),
   ];
+}
+
+const RESTORE = 'Restore the policies: helm upgrade kilit charts/kilit -n kilit-system.';
+
+/** A policy may be there and bound, and be kept from acting all the same, by its conditions or by a feature gate. */
+export function injection({ injection: fact }: Facts): readonly Finding[] {
+  const check = 'injection';
+  switch (fact.kind) {
+    case 'injected':
+      return [ok(check, 'A labelled Pod gets the sidecar (dry run)')];
+    case 'unknown':
+      return [
+        notChecked(check, { kind: 'forbidden', why: `a labelled Pod could not be tried by a dry run (${fact.why})` }),
+      ];
+    case 'bare':
+      return [
+        fail(check, {
+          says: 'A labelled Pod gets no sidecar, and is let in (dry run).',
+          means: 'It would run at once, beside the holder, without lock or token.',
+          todo: RESTORE,
+        }),
+      ];
+    case 'dropped':
+      return [
+        fail(check, {
+          says: 'The sidecar loses its restartPolicyRules (dry run).',
+          means:
+            'The feature gate RestartAllContainersOnContainerExits is off: a holder that loses the lock is not stopped.',
+          todo: 'Switch the gate on in the API server and in every kubelet; it is on by default from 1.36.',
+        }),
+      ];
+    case 'refused':
+      return [
+        fail(check, {
+          says: `A labelled Pod is refused (dry run): ${fact.why}`,
+          means: 'No Pod can take a lock.',
+          todo: RESTORE,
+        }),
+      ];
+    default:
+      return assertNever(fact);
+  }
 }
 
 export function nodes({ nodes: read }: Facts): readonly Finding[] {
