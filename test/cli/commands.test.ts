@@ -163,7 +163,7 @@ describe.each(['break', 'handover'] as const)('kilit %s', (kind) => {
       code: 1,
       stdout: '',
       stderr:
-        "[Forbidden] 'alice' may not break distributedlocks.kilit.dev 'billing' in namespace shop. Ask for a Role with that verb.\n",
+        "[Forbidden] 'alice' may not break distributedlocks.kilit.dev 'billing' in namespace shop. The role 'admin' of the namespace has that verb.\n",
     });
     expect(cluster.requests.filter((line) => line.startsWith('PATCH'))).toEqual([]);
   });

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { MUTATING_POLICIES as MUTATING, VALIDATING_POLICIES as VALIDATING } from '../../src/api/generated/policies.ts';
 import { diagnose } from '../../src/cli/doctor/checks/index.ts';
-import { MUTATING, VALIDATING } from '../../src/cli/doctor/checks/installation.ts';
 import type { Facts } from '../../src/cli/doctor/facts.ts';
 import { notChecked, worst } from '../../src/cli/doctor/finding.ts';
 import { renderFindings } from '../../src/cli/doctor/render.ts';
@@ -472,24 +471,6 @@ describe("a sidecar's log", () => {
   ])('tells %s', (_, lines, says) => {
     expect(troubleIn(lines.join('\n'))).toBe(says);
   });
-});
-
-test('the policies and bindings that doctor wants are those of the chart', () => {
-  const text = readFileSync(join(repositoryRoot, 'manifests/kilit.yaml'), 'utf8');
-  const objects = parseAllDocuments(text).map(
-    (document) => document.toJS() as Record<string, never>,
-  ) as unknown as readonly {
-    readonly kind: string;
-    readonly metadata: { readonly name: string };
-    readonly spec?: { readonly validationActions?: readonly string[] };
-  }[];
-  const named = (kind: string) => objects.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
-  expect(named('MutatingAdmissionPolicy').toSorted()).toEqual([...MUTATING]);
-  expect(named('ValidatingAdmissionPolicy').toSorted()).toEqual(Object.keys(VALIDATING));
-  const actions = objects
-    .filter(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding')
-    .map(({ metadata, spec }) => [metadata.name, spec?.validationActions?.join()]);
-  expect(Object.fromEntries(actions)).toEqual(VALIDATING);
 });
 
 test('the docs name every check', () => {

@@ -24,19 +24,17 @@ Exit codes: 0 done; 1 not done, or \`doctor\` or \`base show\` found a failure; 
 | \`base raise\` | the same, and patch that Namespace |
 | \`doctor\` | what it may not read is a warning; with \`cluster-admin\` it sees everything |
 
-No built-in role has the verb \`break\` (administrators of the cluster have every verb). To give it for one namespace:
+The built-in role \`admin\` of a namespace has the verb \`break\`, \`edit\` has not. To give it to somebody else who may edit locks:
 
 \`\`\`sh
-kubectl create role lock-breaker -n shop --verb=get,patch,break --resource=distributedlocks.kilit.dev
-kubectl create role lease-reader -n shop --verb=get --resource=leases.coordination.k8s.io
+kubectl create role lock-breaker -n shop --verb=break --resource=distributedlocks.kilit.dev
 kubectl create rolebinding alice-breaks -n shop --role=lock-breaker --user=alice
-kubectl create rolebinding alice-reads -n shop --role=lease-reader --user=alice
 \`\`\`
 
 ## Break and hand over without this command
 Both are an annotation of the lock, \`kilit.dev/break\` or \`kilit.dev/handover\`, whose value is
 \`{"token":"<the Lease's token>","by":"<your user name>","reason":"<at most 256 characters>"}\`. The API server lets it through
-only with your own name and with the verb \`break\`. The operator drops a request whose token is not the Lease's any more.
+only with your own name, the token of the present grant and the verb \`break\`. The operator drops a request whose token is not the Lease's any more.
 
 ## What \`doctor\` checks
 | check | finds |

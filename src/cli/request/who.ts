@@ -27,6 +27,6 @@ export async function mustBeAllowed(cluster: Cluster, lock: string, user: string
   });
   if (status.allowed) return;
   throw new Failure(
-    `[Forbidden] '${user}' may not ${BREAK_VERB} ${PLURAL}.${GROUP} '${lock}' in namespace ${namespace}. Ask for a Role with that verb.`,
+    `[Forbidden] '${user}' may not ${BREAK_VERB} ${PLURAL}.${GROUP} '${lock}' in namespace ${namespace}. The role 'admin' of the namespace has that verb.`,
   );
 }

@@ -1,4 +1,5 @@
 /** Checks of what the chart installs and the cluster must offer. Pure. */
+import { MUTATING_POLICIES, VALIDATING_POLICIES } from '../../../api/generated/policies.ts';
 import { GROUP, PLURAL } from '../../../api/names.ts';
 import { assertNever } from '../../../core/assert-never.ts';
 import { nodeTooOld, nodeView } from '../../../core/node.ts';
@@ -34,38 +35,28 @@ export function crd({ served }: Facts): readonly Finding[] {
   ];
 }
 
-/** Policies of the chart and whether a binding of theirs must refuse. `test/cli` compares them with the chart. */
-export const VALIDATING: Readonly<Record<string, 'Deny' | 'Warn'>> = {
-  'kilit-gated-rollout': 'Warn',
-  'kilit-job-conflict': 'Deny',
-  'kilit-leader': 'Deny',
-  'kilit-lease': 'Deny',
-  'kilit-lease-name': 'Deny',
-  'kilit-lock': 'Deny',
-  'kilit-misplaced-label': 'Warn',
-  'kilit-pod': 'Deny',
-  'kilit-pod-gate': 'Deny',
-  'kilit-token-base': 'Deny',
-};
-export const MUTATING: readonly string[] = ['kilit-cronjob-label', 'kilit-inject', 'kilit-job-label'];
-
 export function policies({ policies: read }: Facts): readonly Finding[] {
   const check = 'policies';
   return onRead(check, read, ({ mutating, validating, bindings }) => {
     const missing = [
-      ...MUTATING.filter((name) => !mutating.includes(name)),
-      ...Object.keys(VALIDATING).filter((name) => !validating.includes(name)),
+      ...MUTATING_POLICIES.filter((name) => !mutating.includes(name)),
+      ...Object.keys(VALIDATING_POLICIES).filter((name) => !validating.includes(name)),
     ];
     const isBound = (name: string, action?: string): boolean =>
       bindings.some(({ policy, actions }) => policy === name && (action === undefined || actions.includes(action)));
     const unbound = [
-      ...MUTATING.filter((name) => mutating.includes(name) && !isBound(name)),
-      ...Object.entries(VALIDATING).flatMap(([name, action]) =>
+      ...MUTATING_POLICIES.filter((name) => mutating.includes(name) && !isBound(name)),
+      ...Object.entries(VALIDATING_POLICIES).flatMap(([name, action]) =>
         validating.includes(name) && !isBound(name, action) ? [`${name} (${action})`] : [],
       ),
     ];
     if (missing.length + unbound.length === 0) {
-      return [ok(check, `All ${MUTATING.length + Object.keys(VALIDATING).length} policies are there and bound`)];
+      return [
+        ok(
+          check,
+          `All ${MUTATING_POLICIES.length + Object.keys(VALIDATING_POLICIES).length} policies are there and bound`,
+        ),
+      ];
     }
     const says = [
       ...(missing.length === 0 ? [] : [`Missing: ${some(missing)}.`]),
