@@ -11,7 +11,10 @@ interface Rendered {
 export function generatePolicies(manifest: string): string {
   const objects = parseAllDocuments(manifest).map((document) => document.toJS() as Rendered);
   const names = (kind: string): readonly string[] =>
-    objects.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
+    objects
+      .filter((one) => one.kind === kind)
+      .map(({ metadata }) => metadata.name)
+      .toSorted();
   const action = (policy: string): string =>
     objects.find(({ kind, spec }) => kind === 'ValidatingAdmissionPolicyBinding' && spec?.policyName === policy)?.spec
       ?.validationActions?.[0] ?? 'Deny';

@@ -12,11 +12,11 @@ export const VALIDATING_POLICIES: Readonly<Record<string, string>> = {
   'kilit-gated-rollout': 'Warn',
   'kilit-job-conflict': 'Deny',
   'kilit-leader': 'Deny',
-  'kilit-lease-name': 'Deny',
   'kilit-lease': 'Deny',
+  'kilit-lease-name': 'Deny',
   'kilit-lock': 'Deny',
   'kilit-misplaced-label': 'Warn',
-  'kilit-pod-gate': 'Deny',
   'kilit-pod': 'Deny',
+  'kilit-pod-gate': 'Deny',
   'kilit-token-base': 'Deny',
 };

@@ -51,6 +51,10 @@ export interface Description {
     /** By the holder's clock. */
     readonly renewTime: string | null;
     readonly confirmed: boolean;
+    /** Of the grant: whether a silent holder loses the lock by time, or by its Pod's end alone. */
+    readonly takeover: 'Lease' | 'PodGone';
+    /** Of the grant: what its programs do when it cannot be renewed. */
+    readonly onRenewalFailure: 'Stop' | 'ContinueFenced';
   };
   readonly waiters: number;
   readonly queue: readonly QueueEntry[];
@@ -80,6 +84,8 @@ export function describeLock(facts: LockFacts): Description {
       nextGrant: nextTerms(lock),
       renewTime: lease?.holder === undefined || lease.renewTime === '' ? null : lease.renewTime,
       confirmed: lease !== undefined && lease.renewTime !== lease.acquireTime,
+      takeover: termOf(facts, 'kilit.dev/takeover') === 'PodGone' ? 'PodGone' : 'Lease',
+      onRenewalFailure: termOf(facts, 'kilit.dev/on-renewal-failure') === 'ContinueFenced' ? 'ContinueFenced' : 'Stop',
     },
     waiters: Math.max(status.waiters ?? 0, queue.length),
     queue,
@@ -103,6 +109,9 @@ function holderOf({ status = {} }: DistributedLock, lease: LeaseView | undefined
   const { holder, acquireTime } = lease;
   return holder === undefined ? null : { pod: holder.name, node: holder.node ?? null, since: acquireTime };
 }
+
+const termOf = ({ lease }: LockFacts, annotation: string): string | undefined =>
+  lease.ok ? lease.value.metadata.annotations?.[annotation] : undefined;
 
 /** At least this much is waited for; a Pod of several containers more, which only its grant tells. */
 function nextTerms(lock: DistributedLock): Omit<Terms, 'gracePeriodSeconds'> {
