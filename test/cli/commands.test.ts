@@ -284,6 +284,20 @@ describe('kilit base', () => {
     ]);
   });
 
+  test('does not take a token that is granted while it reads for one above the revision', async () => {
+    for (let i = 0; i < 100; i += 1) revise({ token: '900' });
+    // Each read of Leases is late: meanwhile other writes go on, and a grant carries their revision.
+    let writes = 0;
+    cluster.before(/^GET \/apis\/coordination\.k8s\.io\/v1\/leases$/, () => {
+      for (; writes < 50; writes += 1) revise({});
+      revise({ token: String(1000 + 2 + 100 + 50) });
+    });
+    const shown = await run('base', 'show', '-o', 'json');
+    expect(JSON.parse(shown.stdout)).toMatchObject({ behind: false });
+    const order = cluster.requests.filter((line) => line.includes('leases')).map((line) => line.includes('limit=1'));
+    expect(order).toEqual([false, true]);
+  });
+
   test('raise refuses to fall, to come too low and to ask nobody, and raises', async () => {
     revise({ token: '5000000' });
     expect(await run('base', 'raise', '100', '--yes')).toMatchObject({

@@ -31,6 +31,10 @@ export async function gather(cluster: Cluster, io: Io, looking: Looking): Promis
   const namespace = looking.namespace ?? ((await mayListAll(cluster)) ? undefined : cluster.namespace);
   const operator = await attemptFailure(looking.operatorNamespace());
   const pods = attempt(list<DoctorPod>(cluster, 'pods', { namespace, query: { labelSelector: LOCK_LABEL } }));
+  const locks = attempt(list<DistributedLock>(cluster, 'distributedlocks', { namespace }));
+  const readLeases = attempt(list<RawLease>(cluster, 'leases', { namespace, query: { labelSelector: LOCK_LABEL } }));
+  // Revision and base only grow: read after the tokens, so that one that is granted meanwhile is not above them.
+  const tokens = Promise.all([locks, readLeases]);
   const { leases, election, deployments, base, ...read } = await together({
     server: cluster.request<Facts['server']>({ verb: 'GET', path: '/version' }),
     served: attempt(readServed(cluster)),
@@ -39,10 +43,10 @@ export async function gather(cluster: Cluster, io: Io, looking: Looking): Promis
     injection: tryInjection(cluster, namespace ?? cluster.namespace),
     deployments: attempt(list<RawDeployment>(cluster, 'deployments', { query: { labelSelector: OPERATOR_LABELS } })),
     election: operator.ok ? attempt(watchElection(cluster, io, operator.value)) : operator,
-    base: operator.ok ? attemptFailure(readNamespace(cluster, operator.value).then(baseOf)) : operator,
+    base: operator.ok ? tokens.then(() => attemptFailure(readBase(cluster, operator.value))) : operator,
     nodes: attempt(list<RawNode>(cluster, 'nodes')),
-    locks: attempt(list<DistributedLock>(cluster, 'distributedlocks', { namespace })),
-    leases: attempt(list<RawLease>(cluster, 'leases', { namespace, query: { labelSelector: LOCK_LABEL } })),
+    locks,
+    leases: readLeases,
     pods,
     namespaces: attempt(list<RawNamespace>(cluster, 'namespaces')),
     notConfirmed: attempt(
@@ -50,7 +54,7 @@ export async function gather(cluster: Cluster, io: Io, looking: Looking): Promis
     ),
     sidecars: pods.then((labelled) => (labelled.ok ? attempt(readSidecars(cluster, labelled.value)) : labelled)),
     egressPolicies: attempt(readEgress(cluster, namespace)),
-    revision: attempt(readRevision(cluster)),
+    revision: tokens.then(() => attempt(readRevision(cluster))),
   });
   return {
     ...read,
@@ -64,6 +68,9 @@ export async function gather(cluster: Cluster, io: Io, looking: Looking): Promis
     marks: looking.marks,
   };
 }
+
+const readBase = async (cluster: Cluster, namespace: string): Promise<bigint> =>
+  baseOf(await readNamespace(cluster, namespace));
 
 /** `Promise.all` by name. */
 async function together<Parts extends Readonly<Record<string, unknown>>>(
