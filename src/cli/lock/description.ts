@@ -3,10 +3,10 @@ import { EndReason, EventReason } from '../../api/reasons.ts';
 import { grantTerms, type LeaseView, leaseView, type RawLease, type Terms } from '../../core/lease.ts';
 import { lockView } from '../../core/lock.ts';
 import { nodeView, type RawNode } from '../../core/node.ts';
-import { podView } from '../../core/pod.ts';
 import { waiters } from '../../core/queue.ts';
 import type { RawPod } from '../../core/raw-pod.ts';
 import { orElse, type Read } from '../attempt.ts';
+import { viewOf } from '../pod-view.ts';
 import { type GrantRecord, type GrantRequest, lastRecord, type RequestKind, standingRequest } from './grant-request.ts';
 import { nextInLine } from './row.ts';
 
@@ -136,7 +136,7 @@ function queueOf(
   if (!pods.ok) return { queue: entries, unread: [`waiters after the first ${shown.length} (${pods.why})`] };
   const known = new Map(orElse(nodes, []).map((node) => [node.metadata.name, nodeView(node)]));
   const listed = new Set(shown.map(({ uid }) => uid));
-  const others = waiters(pods.value.map(podView), known, lease?.holder?.uid ?? status.holder?.uid)
+  const others = waiters(pods.value.map(viewOf), known, lease?.holder?.uid ?? status.holder?.uid)
     .filter(({ pod }) => !listed.has(pod.uid))
     .map(({ pod, obstacle }) => ({
       name: pod.name,

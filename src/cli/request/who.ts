@@ -1,7 +1,10 @@
-import { BREAK_VERB, GROUP, PLURAL } from '../../api/names.ts';
+import { GROUP, PLURAL } from '../../api/names.ts';
 import { collectionPath } from '../../kube/paths.ts';
 import type { Cluster } from '../connect.ts';
 import { Failure } from '../failure.ts';
+
+/** The verb on a lock that break and hand-over need. */
+const BREAK_VERB = 'break';
 
 /** The name by which the API server knows this user; the policy compares `by` with it. */
 export async function whoAmI(cluster: Cluster): Promise<string> {
