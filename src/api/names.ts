@@ -24,12 +24,11 @@ export const MODE_ANNOTATION = 'kilit.dev/mode';
 export const PORT_ANNOTATION = 'kilit.dev/port';
 /** On a lock, value `"true"`: lets a held lock be deleted; its holder is stopped first. No other value does. */
 export const FORCE_DELETE_ANNOTATION = 'kilit.dev/force-delete';
+
 /** On a lock, written by an administrator: break the grant of this token. JSON `{ token, by, reason }`. */
 export const BREAK_ANNOTATION = 'kilit.dev/break';
 /** On a lock, written by an administrator: let the present holder hand the lock over. JSON `{ token, by, reason }`. */
 export const HANDOVER_ANNOTATION = 'kilit.dev/handover';
-/** The verb on `distributedlocks.kilit.dev` that both need. */
-export const BREAK_VERB = 'break';
 
 
 /** On a held Lease: the operator asks the holder to yield, a YieldReason. Gone with the next grant. */

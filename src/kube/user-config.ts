@@ -30,6 +30,10 @@ export interface UserChoice {
  */
 export function loadUserConfig({ kubeconfig, context, env }: UserChoice): UserConfig {
   const config = read(filesOf(kubeconfig, env));
+  // client-node takes a server without TLS, such as `kubectl proxy`, only when told that there is none to verify.
+  config.clusters = config.clusters.map((cluster) =>
+    cluster.server.startsWith('http://') ? { ...cluster, skipTLSVerify: true } : cluster,
+  );
   if (context !== undefined) {
     if (config.getContextObject(context) === null) {
       const names = config.getContexts().map(({ name }) => name);

@@ -163,7 +163,7 @@ describe.each(['break', 'handover'] as const)('kilit %s', (kind) => {
       code: 1,
       stdout: '',
       stderr:
-        "[Forbidden] 'alice' may not break distributedlocks.kilit.dev 'billing' in namespace shop. Ask for a Role with that verb.\n",
+        "[Forbidden] 'alice' may not break distributedlocks.kilit.dev 'billing' in namespace shop. The role 'admin' of the namespace has that verb.\n",
     });
     expect(cluster.requests.filter((line) => line.startsWith('PATCH'))).toEqual([]);
   });
@@ -284,6 +284,20 @@ describe('kilit base', () => {
     ]);
   });
 
+  test('does not take a token that is granted while it reads for one above the revision', async () => {
+    for (let i = 0; i < 100; i += 1) revise({ token: '900' });
+    // Each read of Leases is late: meanwhile other writes go on, and a grant carries their revision.
+    let writes = 0;
+    cluster.before(/^GET \/apis\/coordination\.k8s\.io\/v1\/leases$/, () => {
+      for (; writes < 50; writes += 1) revise({});
+      revise({ token: String(1000 + 2 + 100 + 50) });
+    });
+    const shown = await run('base', 'show', '-o', 'json');
+    expect(JSON.parse(shown.stdout)).toMatchObject({ behind: false });
+    const order = cluster.requests.filter((line) => line.includes('leases')).map((line) => line.includes('limit=1'));
+    expect(order).toEqual([false, true]);
+  });
+
   test('raise refuses to fall, to come too low and to ask nobody, and raises', async () => {
     revise({ token: '5000000' });
     expect(await run('base', 'raise', '100', '--yes')).toMatchObject({
@@ -342,7 +356,7 @@ describe('kilit doctor', () => {
     cluster.forbid(
       /^GET \/apis\/kilit\.dev\/v1alpha1\/distributedlocks|deployments|nodes|admissionregistration|\/api\/v1\/namespaces$/,
     );
-    cluster.forbid(/^POST .*leases/);
+    cluster.forbid(/^POST .*(leases|pods)/);
     cluster.put('/api/v1/pods', { metadata: { name: 'x', namespace: 'elsewhere' } });
     for (const collection of ['/apis/events.k8s.io/v1/events', '/apis/networking.k8s.io/v1/networkpolicies']) {
       cluster.put(collection, { metadata: { name: 'x', namespace: 'elsewhere' } });

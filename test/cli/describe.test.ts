@@ -74,6 +74,16 @@ Administration
     expect(told).toContain('next grant      lease 60 s');
   });
 
+  test('tells the terms of a grant that goes by its Pod, and of programs that go on', () => {
+    const annotations = { 'kilit.dev/takeover': 'PodGone', 'kilit.dev/on-renewal-failure': 'ContinueFenced' };
+    const told = text({ lease: { ok: true, value: aRawLease({ annotations }) } });
+    expect(told).toContain('its programs go on when renewals fail, until another holds (ContinueFenced)\n');
+    expect(told).toContain(
+      'if it is silent nobody is granted the lock before its Pod is known to have ended (PodGone)',
+    );
+    expect(told).not.toContain('20 s after the last renewal');
+  });
+
   test('shows the newest losses first, of the operator and of sidecars, and no other event', () => {
     const event = (reason: string, eventTime: string) => ({
       metadata: {},

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { MUTATING_POLICIES as MUTATING, VALIDATING_POLICIES as VALIDATING } from '../../src/api/generated/policies.ts';
 import { diagnose } from '../../src/cli/doctor/checks/index.ts';
-import { MUTATING, VALIDATING } from '../../src/cli/doctor/checks/installation.ts';
 import type { Facts } from '../../src/cli/doctor/facts.ts';
 import { notChecked, worst } from '../../src/cli/doctor/finding.ts';
 import { renderFindings } from '../../src/cli/doctor/render.ts';
@@ -45,6 +44,7 @@ const well = (over: Partial<Facts> = {}): Facts => ({
   served: yes(['distributedlocks', 'distributedlocks/status']),
   policies: yes({ mutating: MUTATING, validating: Object.keys(VALIDATING), bindings }),
   canary: { kind: 'enforced' },
+  injection: { kind: 'injected' },
   operator: {
     namespace: yes('ops'),
     deployments: yes([deployment()]),
@@ -72,7 +72,7 @@ const notOk = (facts: Facts) => diagnose(facts).filter(({ result }) => result !=
 test('finds nothing in a cluster that is well, and each check says what it saw', () => {
   const findings = diagnose(well());
   expect(notOk(well())).toEqual([]);
-  expect(new Set(findings.map(({ check }) => check)).size).toBe(18);
+  expect(new Set(findings.map(({ check }) => check)).size).toBe(19);
   for (const { says } of findings) expect(says).toMatch(/\w/);
 });
 
@@ -120,6 +120,34 @@ describe('finds', () => {
       'policy-enforced',
       'warn',
       /Not checked: the dry run .*'eve' may not create leases/,
+    ],
+    [
+      'a Pod that would not be injected',
+      { injection: { kind: 'bare' } },
+      'injection',
+      'fail',
+      /gets no sidecar, and is let in/,
+    ],
+    [
+      'a sidecar that would not stop its Pod',
+      { injection: { kind: 'dropped' } },
+      'injection',
+      'fail',
+      /loses its restartPolicyRules/,
+    ],
+    [
+      'Pods that are refused',
+      { injection: { kind: 'refused', why: 'no sidecar' } },
+      'injection',
+      'fail',
+      /is refused \(dry run\): no sidecar/,
+    ],
+    [
+      'an injection that may not be tried',
+      { injection: { kind: 'unknown', why: 'forbidden' } },
+      'injection',
+      'warn',
+      /could not be tried .*forbidden/,
     ],
     ['no operator', operator({ deployments: yes([]) }), 'operator', 'fail', /no Deployment of the operator/],
     [
@@ -412,7 +440,7 @@ test('names what may not be read, and goes on with the rest', () => {
     marks: [{ resource: 'shop/billing', token: 1n }],
   });
   const findings = diagnose(blind);
-  expect(findings).toHaveLength(18);
+  expect(findings).toHaveLength(19);
   expect(worst(findings)).toBe('warn');
   const unread = findings.filter(({ says }) => says === "Not checked: 'eve' may not list it.");
   expect(unread.map(({ result }) => result)).toEqual(Array(15).fill('warn'));
@@ -445,20 +473,7 @@ describe("a sidecar's log", () => {
   });
 });
 
-test('the policies and bindings that doctor wants are those of the chart', () => {
-  const text = readFileSync(join(repositoryRoot, 'manifests/kilit.yaml'), 'utf8');
-  const objects = parseAllDocuments(text).map(
-    (document) => document.toJS() as Record<string, never>,
-  ) as unknown as readonly {
-    readonly kind: string;
-    readonly metadata: { readonly name: string };
-    readonly spec?: { readonly validationActions?: readonly string[] };
-  }[];
-  const named = (kind: string) => objects.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
-  expect(named('MutatingAdmissionPolicy').toSorted()).toEqual([...MUTATING]);
-  expect(named('ValidatingAdmissionPolicy').toSorted()).toEqual(Object.keys(VALIDATING));
-  const actions = objects
-    .filter(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding')
-    .map(({ metadata, spec }) => [metadata.name, spec?.validationActions?.join()]);
-  expect(Object.fromEntries(actions)).toEqual(VALIDATING);
+test('the docs name every check', () => {
+  const docs = readFileSync(join(repositoryRoot, 'docs/cli.md'), 'utf8');
+  for (const { check } of diagnose(well())) expect(docs).toContain(`| \`${check}\` |`);
 });

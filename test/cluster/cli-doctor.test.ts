@@ -224,6 +224,7 @@ describe('kilit doctor finds', () => {
           'Without a binding: kilit-inject, kilit-lease \\(Deny\\), kilit-pod \\(Deny\\), kilit-pod-gate \\(Deny\\)',
         ),
         'policy-enforced': found('fail', 'accepted a Lease that kilit-lease must refuse'),
+        injection: found('fail', 'gets no sidecar, and is let in'),
         'pods-injected': found('fail', `${namespace}/bare-a, ${namespace}/bare-b`),
         'host-ports': found(
           'fail',

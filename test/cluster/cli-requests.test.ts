@@ -27,11 +27,22 @@ beforeAll(async () => {
     const body = { apiVersion: 'kilit.dev/v1alpha1', kind: 'DistributedLock', metadata: { name } };
     await world.kube.must('POST', locks, { body });
   }
+  await grantTo(toSibling);
+  await grantTo(toHolder);
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 const kilit = (words: readonly string[], env: Readonly<Record<string, string>>) =>
   inProcess(words, { env, time: 'real' });
+
+/** What the operator writes after a grant; the policy compares a request's token with it. */
+async function grantTo(change: typeof toHolder): Promise<void> {
+  const { kube, who } = world;
+  await write(world, who.operator, change(await readLease(world, 'kilit.billing'), world));
+  const body = { status: { fencingToken: await token() } };
+  await kube.must('PATCH', `${lockPath}/status`, { as: who.operator, body });
+}
+
 const at = (): readonly string[] => ['-n', world.namespace];
 const annotations = async () => (await world.kube.must('GET', lockPath)).metadata?.annotations ?? {};
 const token = async (): Promise<string> =>
@@ -109,14 +120,14 @@ describe.each(['break', 'handover'] as const)('kilit %s', (kind) => {
     const running = asProcess([kind, 'billing', ...at(), '--reason', REASON, '--yes', '--wait'], admin);
     await waitFor('the request', async () => (await annotations())[`kilit.dev/${kind}`]);
     await new Promise((resolve) => setTimeout(resolve, 1500));
-    await write(world, world.who.operator, toSibling(await readLease(world, 'kilit.billing'), world));
+    await grantTo(toSibling);
     await withdraw(kind);
     const done = await running;
     expect(done).toMatchObject({ code: 0 });
     expect(done.stderr).toMatch(/asked; the operator has not acted yet\n/);
     expect(done.stderr).toMatch(new RegExp(`done: Pod sibling holds the lock with token ${await token()}\n$`));
     expect(BigInt(await token())).toBeGreaterThan(BigInt(before));
-    await write(world, world.who.operator, toHolder(await readLease(world, 'kilit.billing'), world));
+    await grantTo(toHolder);
   });
 
   test('--wait gives up after --timeout when no operator acts', async () => {

@@ -24,19 +24,40 @@ Exit codes: 0 done; 1 not done, or \`doctor\` or \`base show\` found a failure; 
 | \`base raise\` | the same, and patch that Namespace |
 | \`doctor\` | what it may not read is a warning; with \`cluster-admin\` it sees everything |
 
-No built-in role has the verb \`break\` (administrators of the cluster have every verb). To give it for one namespace:
+The built-in role \`admin\` of a namespace has the verb \`break\`, \`edit\` has not. To give it to somebody else who may edit locks:
 
 \`\`\`sh
-kubectl create role lock-breaker -n shop --verb=get,patch,break --resource=distributedlocks.kilit.dev
-kubectl create role lease-reader -n shop --verb=get --resource=leases.coordination.k8s.io
+kubectl create role lock-breaker -n shop --verb=break --resource=distributedlocks.kilit.dev
 kubectl create rolebinding alice-breaks -n shop --role=lock-breaker --user=alice
-kubectl create rolebinding alice-reads -n shop --role=lease-reader --user=alice
 \`\`\`
 
 ## Break and hand over without this command
 Both are an annotation of the lock, \`kilit.dev/break\` or \`kilit.dev/handover\`, whose value is
 \`{"token":"<the Lease's token>","by":"<your user name>","reason":"<at most 256 characters>"}\`. The API server lets it through
-only with your own name and with the verb \`break\`. The operator drops a request whose token is not the Lease's any more.
+only with your own name, the token of the present grant and the verb \`break\`. The operator drops a request whose token is not the Lease's any more.
+
+## What \`doctor\` checks
+| check | finds |
+|---|---|
+| \`api-server\` | a Kubernetes below 1.36 |
+| \`crd\` | an API server that does not serve this version of \`distributedlocks\` |
+| \`policies\` | a policy that is missing or without its binding |
+| \`policy-enforced\` | a forbidden Lease that is accepted (dry run, as the operator's own) |
+| \`injection\` | a labelled Pod that gets no sidecar, or one without the rule that stops its Pod (dry run) |
+| \`operator\` | no operator, too few replicas, another version than this command |
+| \`operator-leader\` | no elected operator, or one that does not renew |
+| \`nodes\` | kubelets that are too old or lack the feature, nodes that are not Ready |
+| \`revision\` | tokens above what the next grant would carry: a restore or a move |
+| \`marks\` | guards that have seen greater tokens (\`--mark\`) |
+| \`pods-injected\` | labelled Pods without a sidecar, made before the install |
+| \`lock-exists\` | Pods that name no lock |
+| \`pods-reach-api\` | sidecars that cannot follow their Lease (by their log), grants that were not confirmed; names NetworkPolicies |
+| \`host-ports\` | Pods with \`hostNetwork\` that want the same port of a node |
+| \`mesh\` | Pods in a mesh of Istio or Linkerd without the exclusions |
+| \`lease-for-containers\` | leases shorter than 2 s for each container and 1 s |
+| \`lease-for-latency\` | leases too short for the API server's answers, measured from here |
+| \`stray-leases\` | Leases \`kilit.*\` without a lock |
+| \`finalizers\` | Pods that hold nothing and are kept by a finalizer |
 
 ## After a restore of etcd
 A restore without \`--bump-revision\` takes the revision back, and with it the tokens. Nothing in the restored cluster shows what was issued

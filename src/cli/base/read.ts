@@ -47,11 +47,12 @@ export function baseOf({ metadata }: RawNamespace): bigint {
 
 /** Every token that this cluster knows of, its revision, and the marks that were given. */
 export async function readBaseFacts(cluster: Cluster, base: bigint, marks: readonly Mark[]): Promise<BaseFacts> {
-  const [leases, locks, revision] = await Promise.all([
+  const [leases, locks] = await Promise.all([
     list<RawLease>(cluster, 'leases'),
     list<DistributedLock>(cluster, 'distributedlocks'),
-    readRevision(cluster),
   ]);
+  // After them: a token that is granted in between is above a revision that was read before.
+  const revision = await readRevision(cluster);
   const seen = [...tokensOfMarks(marks), ...tokensOfLeases(leases), ...tokensOfLocks(locks)];
   return { base, revision, greatest: greatest(seen) };
 }

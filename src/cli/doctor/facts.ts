@@ -17,6 +17,7 @@ export interface Facts {
   readonly served: Read<readonly string[]>;
   readonly policies: Read<Policies>;
   readonly canary: CanaryFact;
+  readonly injection: InjectionFact;
   readonly operator: OperatorFacts;
   readonly nodes: Read<readonly RawNode[]>;
   readonly locks: Read<readonly DistributedLock[]>;
@@ -54,6 +55,17 @@ export interface PolicyBinding {
 export type CanaryFact =
   | { readonly kind: 'enforced' }
   | { readonly kind: 'notEnforced' }
+  | { readonly kind: 'unknown'; readonly why: string };
+
+/** What the API server made of a labelled Pod (a dry run). */
+export type InjectionFact =
+  | { readonly kind: 'injected' }
+  /** It would run ungated. */
+  | { readonly kind: 'bare' }
+  /** The sidecar lacks `restartPolicyRules`: that feature is off in this API server. */
+  | { readonly kind: 'dropped' }
+  /** No such Pod can be made. */
+  | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'unknown'; readonly why: string };
 
 export interface OperatorFacts {

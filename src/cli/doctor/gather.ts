@@ -15,6 +15,7 @@ import { version } from '../version.ts';
 import { tryCanary } from './canary.ts';
 import { watchElection } from './election.ts';
 import type { DoctorPod, Facts, RawDeployment } from './facts.ts';
+import { tryInjection } from './injection.ts';
 import { readPolicies } from './policies.ts';
 import { readSidecars } from './sidecars.ts';
 
@@ -29,66 +30,56 @@ export interface Looking {
 export async function gather(cluster: Cluster, io: Io, looking: Looking): Promise<Facts> {
   const namespace = looking.namespace ?? ((await mayListAll(cluster)) ? undefined : cluster.namespace);
   const operator = await attemptFailure(looking.operatorNamespace());
-  const within = { namespace };
   const pods = attempt(list<DoctorPod>(cluster, 'pods', { namespace, query: { labelSelector: LOCK_LABEL } }));
-  const [
-    server,
-    served,
-    policies,
-    canary,
-    deployments,
-    election,
-    base,
-    nodes,
+  const locks = attempt(list<DistributedLock>(cluster, 'distributedlocks', { namespace }));
+  const readLeases = attempt(list<RawLease>(cluster, 'leases', { namespace, query: { labelSelector: LOCK_LABEL } }));
+  // Revision and base only grow: read after the tokens, so that one that is granted meanwhile is not above them.
+  const tokens = Promise.all([locks, readLeases]);
+  const { leases, election, deployments, base, ...read } = await together({
+    server: cluster.request<Facts['server']>({ verb: 'GET', path: '/version' }),
+    served: attempt(readServed(cluster)),
+    policies: attempt(readPolicies(cluster)),
+    canary: tryCanary(cluster, [...(operator.ok ? [operator.value] : []), cluster.namespace]),
+    injection: tryInjection(cluster, namespace ?? cluster.namespace),
+    deployments: attempt(list<RawDeployment>(cluster, 'deployments', { query: { labelSelector: OPERATOR_LABELS } })),
+    election: operator.ok ? attempt(watchElection(cluster, io, operator.value)) : operator,
+    base: operator.ok ? tokens.then(() => attemptFailure(readBase(cluster, operator.value))) : operator,
+    nodes: attempt(list<RawNode>(cluster, 'nodes')),
     locks,
-    leases,
-    labelled,
-    namespaces,
-    events,
-    sidecars,
-    egress,
-    revision,
-  ] = await Promise.all([
-    cluster.request<Facts['server']>({ verb: 'GET', path: '/version' }),
-    attempt(readServed(cluster)),
-    attempt(readPolicies(cluster)),
-    tryCanary(cluster, [...(operator.ok ? [operator.value] : []), cluster.namespace]),
-    attempt(list<RawDeployment>(cluster, 'deployments', { query: { labelSelector: OPERATOR_LABELS } })),
-    operator.ok ? attempt(watchElection(cluster, io, operator.value)) : operator,
-    operator.ok ? attemptFailure(readNamespace(cluster, operator.value).then(baseOf)) : operator,
-    attempt(list<RawNode>(cluster, 'nodes')),
-    attempt(list<DistributedLock>(cluster, 'distributedlocks', within)),
-    attempt(list<RawLease>(cluster, 'leases', { namespace, query: { labelSelector: LOCK_LABEL } })),
+    leases: readLeases,
     pods,
-    attempt(list<RawNamespace>(cluster, 'namespaces')),
-    attempt(
+    namespaces: attempt(list<RawNamespace>(cluster, 'namespaces')),
+    notConfirmed: attempt(
       list<RawEvent>(cluster, 'events', { namespace, query: { fieldSelector: `reason=${EndReason.NotConfirmed}` } }),
     ),
-    pods.then((read) => (read.ok ? attempt(readSidecars(cluster, read.value)) : read)),
-    attempt(readEgress(cluster, namespace)),
-    attempt(readRevision(cluster)),
-  ]);
+    sidecars: pods.then((labelled) => (labelled.ok ? attempt(readSidecars(cluster, labelled.value)) : labelled)),
+    egressPolicies: attempt(readEgress(cluster, namespace)),
+    revision: tokens.then(() => attempt(readRevision(cluster))),
+  });
   return {
+    ...read,
     cliVersion: version,
     namespace,
-    server,
-    served,
-    policies,
-    canary,
     operator: { namespace: operator, deployments, election, base },
-    nodes,
-    locks,
     leases: leases.ok
       ? { ok: true, value: leases.value.filter(({ metadata }) => metadata.name.startsWith(LEASE_PREFIX)) }
       : leases,
-    pods: labelled,
-    namespaces,
-    notConfirmed: events,
-    sidecars,
-    egressPolicies: egress,
-    revision,
     latenciesMs: await measure(cluster, io),
     marks: looking.marks,
+  };
+}
+
+const readBase = async (cluster: Cluster, namespace: string): Promise<bigint> =>
+  baseOf(await readNamespace(cluster, namespace));
+
+/** `Promise.all` by name. */
+async function together<Parts extends Readonly<Record<string, unknown>>>(
+  parts: Parts,
+): Promise<{ readonly [Name in keyof Parts]: Awaited<Parts[Name]> }> {
+  const values = await Promise.all(Object.values(parts));
+  const names = Object.keys(parts);
+  return Object.fromEntries(names.map((name, i) => [name, values[i]])) as {
+    readonly [Name in keyof Parts]: Awaited<Parts[Name]>;
   };
 }
 

@@ -1,8 +1,8 @@
 import { SIDECAR_CONTAINER } from '../../api/names.ts';
-import { podView } from '../../core/pod.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { objectPath } from '../../kube/paths.ts';
 import type { Cluster } from '../connect.ts';
+import { viewOf } from '../pod-view.ts';
 import { type DoctorPod, isLive, type SidecarTrouble } from './facts.ts';
 
 /** Logs are read of so many Pods at most, and so many lines of each. */
@@ -13,7 +13,7 @@ const LOG_TIMEOUT_MS = 5_000;
 
 /** What running sidecars last said about following their Lease. @throws ApiError 403 without the right to read logs. */
 export async function readSidecars(cluster: Cluster, pods: readonly DoctorPod[]): Promise<readonly SidecarTrouble[]> {
-  const running = pods.filter((pod) => isLive(pod) && podView(pod).sidecarRunning).slice(0, MOST_PODS);
+  const running = pods.filter((pod) => isLive(pod) && viewOf(pod).sidecarRunning).slice(0, MOST_PODS);
   const found = await Promise.all(
     running.map(async ({ metadata: { namespace, name } }) => {
       const says = troubleIn(await readLog(cluster, namespace, name));

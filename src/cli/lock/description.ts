@@ -3,10 +3,10 @@ import { EndReason, EventReason } from '../../api/reasons.ts';
 import { grantTerms, type LeaseView, leaseView, type RawLease, type Terms } from '../../core/lease.ts';
 import { lockView } from '../../core/lock.ts';
 import { nodeView, type RawNode } from '../../core/node.ts';
-import { podView } from '../../core/pod.ts';
 import { waiters } from '../../core/queue.ts';
 import type { RawPod } from '../../core/raw-pod.ts';
 import { orElse, type Read } from '../attempt.ts';
+import { viewOf } from '../pod-view.ts';
 import { type GrantRecord, type GrantRequest, lastRecord, type RequestKind, standingRequest } from './grant-request.ts';
 import { nextInLine } from './row.ts';
 
@@ -51,6 +51,10 @@ export interface Description {
     /** By the holder's clock. */
     readonly renewTime: string | null;
     readonly confirmed: boolean;
+    /** Of the grant: whether a silent holder loses the lock by time, or by its Pod's end alone. */
+    readonly takeover: 'Lease' | 'PodGone';
+    /** Of the grant: what its programs do when it cannot be renewed. */
+    readonly onRenewalFailure: 'Stop' | 'ContinueFenced';
   };
   readonly waiters: number;
   readonly queue: readonly QueueEntry[];
@@ -80,6 +84,8 @@ export function describeLock(facts: LockFacts): Description {
       nextGrant: nextTerms(lock),
       renewTime: lease?.holder === undefined || lease.renewTime === '' ? null : lease.renewTime,
       confirmed: lease !== undefined && lease.renewTime !== lease.acquireTime,
+      takeover: termOf(facts, 'kilit.dev/takeover') === 'PodGone' ? 'PodGone' : 'Lease',
+      onRenewalFailure: termOf(facts, 'kilit.dev/on-renewal-failure') === 'ContinueFenced' ? 'ContinueFenced' : 'Stop',
     },
     waiters: Math.max(status.waiters ?? 0, queue.length),
     queue,
@@ -104,6 +110,9 @@ function holderOf({ status = {} }: DistributedLock, lease: LeaseView | undefined
   return holder === undefined ? null : { pod: holder.name, node: holder.node ?? null, since: acquireTime };
 }
 
+const termOf = ({ lease }: LockFacts, annotation: string): string | undefined =>
+  lease.ok ? lease.value.metadata.annotations?.[annotation] : undefined;
+
 /** At least this much is waited for; a Pod of several containers more, which only its grant tells. */
 function nextTerms(lock: DistributedLock): Omit<Terms, 'gracePeriodSeconds'> {
   const { gracePeriodSeconds: _, ...terms } = grantTerms(lockView(lock).spec, { containers: 2, graceSeconds: 30 });
@@ -127,7 +136,7 @@ function queueOf(
   if (!pods.ok) return { queue: entries, unread: [`waiters after the first ${shown.length} (${pods.why})`] };
   const known = new Map(orElse(nodes, []).map((node) => [node.metadata.name, nodeView(node)]));
   const listed = new Set(shown.map(({ uid }) => uid));
-  const others = waiters(pods.value.map(podView), known, lease?.holder?.uid ?? status.holder?.uid)
+  const others = waiters(pods.value.map(viewOf), known, lease?.holder?.uid ?? status.holder?.uid)
     .filter(({ pod }) => !listed.has(pod.uid))
     .map(({ pod, obstacle }) => ({
       name: pod.name,

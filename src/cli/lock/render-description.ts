@@ -33,14 +33,22 @@ function headLines({ namespace, name, createdTime, holder, token, grants }: Desc
   ];
 }
 
-function timingLines({ timings: { grant, nextGrant, renewTime, confirmed } }: Description, now: number): string[] {
+function timingLines({ timings }: Description, now: number): string[] {
+  const { grant, nextGrant, renewTime, confirmed } = timings;
   const lines: string[] = [];
   if (grant !== null) {
-    const { leaseDurationSeconds: lease, takeoverDelaySeconds: delay, gracePeriodSeconds: grace } = grant;
+    const { leaseDurationSeconds: lease } = grant;
+    const failing =
+      timings.onRenewalFailure === 'ContinueFenced'
+        ? 'its programs go on when renewals fail, until another holds (ContinueFenced)'
+        : `its programs are stopped ${rounded(lease * 0.9)} s after the last good renewal`;
+    const last = confirmed
+      ? `${ago(renewTime ?? '', now)}, by the holder's clock`
+      : 'none: the grant is not confirmed yet';
     lines.push(
-      `this grant      lease ${lease} s, renewed every ${rounded(lease / 3)} s; its programs are stopped ${rounded(lease * 0.9)} s after the last good renewal`,
-      `last renewal    ${renewTime === null ? 'none' : confirmed ? `${ago(renewTime, now)}, by the holder's clock` : 'none: the grant is not confirmed yet'}`,
-      `if it is silent the next grant comes ${lease + delay} s after the last renewal (lease ${lease} s, takeover delay ${delay} s), ${grace} s later if it is being deleted`,
+      `this grant      lease ${lease} s, renewed every ${rounded(lease / 3)} s; ${failing}`,
+      `last renewal    ${renewTime === null ? 'none' : last}`,
+      `if it is silent ${silence(grant, timings.takeover)}`,
     );
   }
   const { leaseDurationSeconds: lease, takeoverDelaySeconds: delay } = nextGrant;
@@ -50,6 +58,14 @@ function timingLines({ timings: { grant, nextGrant, renewTime, confirmed } }: De
     );
   }
   return lines;
+}
+
+function silence(grant: NonNullable<Description['timings']['grant']>, takeover: 'Lease' | 'PodGone'): string {
+  if (takeover === 'PodGone') {
+    return 'nobody is granted the lock before its Pod is known to have ended (PodGone), unless it is broken';
+  }
+  const { leaseDurationSeconds: lease, takeoverDelaySeconds: delay, gracePeriodSeconds: grace } = grant;
+  return `the next grant comes ${lease + delay} s after the last renewal (lease ${lease} s, takeover delay ${delay} s), ${grace} s later if it is being deleted`;
 }
 
 const rounded = (seconds: number): string => String(Math.round(seconds * 10) / 10);

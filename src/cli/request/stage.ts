@@ -21,15 +21,15 @@ export interface Seen {
  * How far a request has come.
  *
  * ```
- *   asked ──▶ yielding ──▶ released ──▶ passed        (handover)
- *     ├─────▶ stopping ──▶ freed or passed            (break)
+ *   asked ──▶ recorded ──┬──▶ yielding ──▶ released ──▶ passed   (handover)
+ *     │                  └──▶ stopping ──▶ freed or passed       (break)
  *     └─────▶ dropped, when the operator takes it away and records nothing
  * ```
  */
 export type Stage =
   | { readonly kind: 'asked' }
   | { readonly kind: 'yielding'; readonly holder: string }
-  /** The annotation is gone and the record of it is there. */
+  /** The operator has written into the status that it takes the request up. */
   | { readonly kind: 'recorded' }
   /** The annotation is gone, and there is no record of it (yet). */
   | { readonly kind: 'dropped' }
@@ -52,10 +52,9 @@ export function stageOf(request: GrantRequest, seen: Seen): Stage {
   }
   if (holder === undefined) return { kind: 'released' };
   if (seen.yielding) return { kind: 'yielding', holder };
-  if (seen.standing !== undefined && seen.standing !== 'unreadable' && seen.standing.token === request.token) {
-    return { kind: 'asked' };
-  }
-  return seen.recorded === request.token ? { kind: 'recorded' } : { kind: 'dropped' };
+  if (seen.recorded === request.token) return { kind: 'recorded' };
+  const stands = seen.standing !== undefined && seen.standing !== 'unreadable' && seen.standing.token === request.token;
+  return { kind: stands ? 'asked' : 'dropped' };
 }
 
 /** A stage that stands for so long, in milliseconds, ends the waiting: `ok` when what was asked for is done. */

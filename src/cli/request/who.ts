@@ -1,7 +1,10 @@
-import { BREAK_VERB, GROUP, PLURAL } from '../../api/names.ts';
+import { GROUP, PLURAL } from '../../api/names.ts';
 import { collectionPath } from '../../kube/paths.ts';
 import type { Cluster } from '../connect.ts';
 import { Failure } from '../failure.ts';
+
+/** The verb on a lock that break and hand-over need. */
+const BREAK_VERB = 'break';
 
 /** The name by which the API server knows this user; the policy compares `by` with it. */
 export async function whoAmI(cluster: Cluster): Promise<string> {
@@ -27,6 +30,6 @@ export async function mustBeAllowed(cluster: Cluster, lock: string, user: string
   });
   if (status.allowed) return;
   throw new Failure(
-    `[Forbidden] '${user}' may not ${BREAK_VERB} ${PLURAL}.${GROUP} '${lock}' in namespace ${namespace}. Ask for a Role with that verb.`,
+    `[Forbidden] '${user}' may not ${BREAK_VERB} ${PLURAL}.${GROUP} '${lock}' in namespace ${namespace}. The role 'admin' of the namespace has that verb.`,
   );
 }

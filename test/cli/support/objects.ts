@@ -28,7 +28,7 @@ export const aRawLock = (
     creationTimestamp: '2025-12-31T00:05:00Z',
     ...(over.annotations !== undefined && { annotations: over.annotations }),
   },
-  spec: { leaseDurationSeconds: over.leaseDurationSeconds ?? 15, takeoverDelaySeconds: 5 },
+  spec: { leaseDurationSeconds: over.leaseDurationSeconds ?? 15, takeoverDelaySeconds: 5 } as DistributedLock['spec'],
   status: {
     holder: { kind: 'Pod', name: 'a', uid: 'uid-a', node: 'n1' },
     acquiredTime: '2026-01-01T00:00:00.000000Z',

@@ -1,6 +1,6 @@
 import type { Facts } from '../facts.ts';
 import type { Finding } from '../finding.ts';
-import { apiServer, crd, enforced, nodes, policies } from './installation.ts';
+import { apiServer, crd, enforced, injection, nodes, policies } from './installation.ts';
 import { mesh } from './mesh.ts';
 import { operatorLeads, operatorRuns } from './operator.ts';
 import { finalizers, hostPorts, injected, lockExists, reach } from './pods.ts';
@@ -15,6 +15,7 @@ const CHECKS: readonly Check[] = [
   crd,
   policies,
   enforced,
+  injection,
   operatorRuns,
   operatorLeads,
   nodes,

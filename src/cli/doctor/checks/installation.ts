@@ -1,5 +1,7 @@
 /** Checks of what the chart installs and the cluster must offer. Pure. */
+import { MUTATING_POLICIES, VALIDATING_POLICIES } from '../../../api/generated/policies.ts';
 import { GROUP, PLURAL } from '../../../api/names.ts';
+import { assertNever } from '../../../core/assert-never.ts';
 import { nodeTooOld, nodeView } from '../../../core/node.ts';
 import { some } from '../../text.ts';
 import type { Facts } from '../facts.ts';
@@ -33,38 +35,28 @@ export function crd({ served }: Facts): readonly Finding[] {
   ];
 }
 
-/** Policies of the chart and whether a binding of theirs must refuse. `test/cli` compares them with the chart. */
-export const VALIDATING: Readonly<Record<string, 'Deny' | 'Warn'>> = {
-  'kilit-gated-rollout': 'Warn',
-  'kilit-job-conflict': 'Deny',
-  'kilit-leader': 'Deny',
-  'kilit-lease': 'Deny',
-  'kilit-lease-name': 'Deny',
-  'kilit-lock': 'Deny',
-  'kilit-misplaced-label': 'Warn',
-  'kilit-pod': 'Deny',
-  'kilit-pod-gate': 'Deny',
-  'kilit-token-base': 'Deny',
-};
-export const MUTATING: readonly string[] = ['kilit-cronjob-label', 'kilit-inject', 'kilit-job-label'];
-
 export function policies({ policies: read }: Facts): readonly Finding[] {
   const check = 'policies';
   return onRead(check, read, ({ mutating, validating, bindings }) => {
     const missing = [
-      ...MUTATING.filter((name) => !mutating.includes(name)),
-      ...Object.keys(VALIDATING).filter((name) => !validating.includes(name)),
+      ...MUTATING_POLICIES.filter((name) => !mutating.includes(name)),
+      ...Object.keys(VALIDATING_POLICIES).filter((name) => !validating.includes(name)),
     ];
     const isBound = (name: string, action?: string): boolean =>
       bindings.some(({ policy, actions }) => policy === name && (action === undefined || actions.includes(action)));
     const unbound = [
-      ...MUTATING.filter((name) => mutating.includes(name) && !isBound(name)),
-      ...Object.entries(VALIDATING).flatMap(([name, action]) =>
+      ...MUTATING_POLICIES.filter((name) => mutating.includes(name) && !isBound(name)),
+      ...Object.entries(VALIDATING_POLICIES).flatMap(([name, action]) =>
         validating.includes(name) && !isBound(name, action) ? [`${name} (${action})`] : [],
       ),
     ];
     if (missing.length + unbound.length === 0) {
-      return [ok(check, `All ${MUTATING.length + Object.keys(VALIDATING).length} policies are there and bound`)];
+      return [
+        ok(
+          check,
+          `All ${MUTATING_POLICIES.length + Object.keys(VALIDATING_POLICIES).length} policies are there and bound`,
+        ),
+      ];
     }
     const says = [
       ...(missing.length === 0 ? [] : [`Missing: ${some(missing)}.`]),
@@ -99,6 +91,48 @@ export function enforced({ canary }: Facts): readonly Finding[] {
       todo: 'Restore the policy and its binding: helm upgrade kilit charts/kilit -n kilit-system.',
     }),
   ];
+}
+
+const RESTORE = 'Restore the policies: helm upgrade kilit charts/kilit -n kilit-system.';
+
+/** A policy may be there and bound, and be kept from acting all the same, by its conditions or by a feature gate. */
+export function injection({ injection: fact }: Facts): readonly Finding[] {
+  const check = 'injection';
+  switch (fact.kind) {
+    case 'injected':
+      return [ok(check, 'A labelled Pod gets the sidecar (dry run)')];
+    case 'unknown':
+      return [
+        notChecked(check, { kind: 'forbidden', why: `a labelled Pod could not be tried by a dry run (${fact.why})` }),
+      ];
+    case 'bare':
+      return [
+        fail(check, {
+          says: 'A labelled Pod gets no sidecar, and is let in (dry run).',
+          means: 'It would run at once, beside the holder, without lock or token.',
+          todo: RESTORE,
+        }),
+      ];
+    case 'dropped':
+      return [
+        fail(check, {
+          says: 'The sidecar loses its restartPolicyRules (dry run).',
+          means:
+            'The feature gate RestartAllContainersOnContainerExits is off: a holder that loses the lock is not stopped.',
+          todo: 'Switch the gate on in the API server and in every kubelet; it is on by default from 1.36.',
+        }),
+      ];
+    case 'refused':
+      return [
+        fail(check, {
+          says: `A labelled Pod is refused (dry run): ${fact.why}`,
+          means: 'No Pod can take a lock.',
+          todo: RESTORE,
+        }),
+      ];
+    default:
+      return assertNever(fact);
+  }
 }
 
 export function nodes({ nodes: read }: Facts): readonly Finding[] {

@@ -1,7 +1,7 @@
 /** Checks of labelled Pods. Pure. */
 import { DEFAULT_PORT, LOCK_LABEL, PORT_ANNOTATION, SIDECAR_CONTAINER } from '../../../api/names.ts';
-import { podView } from '../../../core/pod.ts';
 import { orElse } from '../../attempt.ts';
+import { viewOf } from '../../pod-view.ts';
 import { some } from '../../text.ts';
 import { type DoctorPod, type Facts, isLive, podName } from '../facts.ts';
 import { type Finding, fail, ok, onRead, warn } from '../finding.ts';
@@ -10,7 +10,7 @@ export function injected({ pods }: Facts): readonly Finding[] {
   const check = 'pods-injected';
   return onRead(check, pods, (all) => {
     const live = all.filter(isLive);
-    const bare = live.filter((pod) => !podView(pod).injected);
+    const bare = live.filter((pod) => !viewOf(pod).injected);
     if (bare.length === 0) return [ok(check, `All ${live.length} Pods with label ${LOCK_LABEL} have the sidecar`)];
     return [
       fail(check, {

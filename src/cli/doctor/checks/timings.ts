@@ -1,6 +1,6 @@
 /** Is a lock's lease long enough for its Pods and for this API server? Pure. */
 import { lockView } from '../../../core/lock.ts';
-import { podView } from '../../../core/pod.ts';
+import { viewOf } from '../../pod-view.ts';
 import { some } from '../../text.ts';
 import { type Facts, isLive, podName } from '../facts.ts';
 import { type Finding, fail, ok, onRead, warn } from '../finding.ts';
@@ -13,7 +13,7 @@ export function containers({ locks, pods }: Facts): readonly Finding[] {
   return onRead(check, locks, (all) =>
     onRead(check, pods, (labelled) => {
       const most = new Map<string, number>();
-      for (const pod of labelled.filter(isLive).map(podView)) {
+      for (const pod of labelled.filter(isLive).map(viewOf)) {
         const key = `${pod.namespace}/${pod.lock}`;
         most.set(key, Math.max(most.get(key) ?? 0, pod.containers));
       }
