@@ -41,10 +41,12 @@ describe('kilit', () => {
     },
   );
 
-  test('shows the help of a group that is called alone', () => {
-    expect(kilit()).toEqual(kilit('--help'));
-    expect(kilit('guard', 'postgres')).toEqual(kilit('guard', 'postgres', '-h'));
-    expect(kilit('guard', 'postgres')).toEqual(kilit('help', 'guard', 'postgres'));
+  test('shows the help of a group that is called alone', async () => {
+    const ran = (...words: string[]) => inProcess(words, {});
+    expect(await ran()).toEqual(await ran('--help'));
+    expect(await ran('guard', 'postgres')).toEqual(await ran('guard', 'postgres', '-h'));
+    expect(await ran('guard', 'postgres')).toEqual(await ran('help', 'guard', 'postgres'));
+    expect((await ran('guard', 'postgres')).stdout).toContain('Usage: kilit guard postgres COMMAND');
   });
 
   test.each([

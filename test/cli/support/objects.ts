@@ -9,6 +9,9 @@ export const LEASES = '/apis/coordination.k8s.io/v1/leases';
 /** 2026-01-01T00:05:00Z: five minutes after the lock of these builders was granted. */
 export const NOW = Date.parse('2026-01-01T00:05:00Z');
 
+/** What the tests look at; a newer CRD may have more. */
+const specOf = (leaseDurationSeconds: number): unknown => ({ leaseDurationSeconds, takeoverDelaySeconds: 5 });
+
 export const aRawLock = (
   over: {
     readonly name?: string;
@@ -28,7 +31,7 @@ export const aRawLock = (
     creationTimestamp: '2025-12-31T00:05:00Z',
     ...(over.annotations !== undefined && { annotations: over.annotations }),
   },
-  spec: { leaseDurationSeconds: over.leaseDurationSeconds ?? 15, takeoverDelaySeconds: 5 } as DistributedLock['spec'],
+  spec: specOf(over.leaseDurationSeconds ?? 15) as DistributedLock['spec'],
   status: {
     holder: { kind: 'Pod', name: 'a', uid: 'uid-a', node: 'n1' },
     acquiredTime: '2026-01-01T00:00:00.000000Z',
