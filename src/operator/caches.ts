@@ -49,7 +49,7 @@ export function createCaches(operatorNamespace: string, clock: Pick<Clock, 'mono
     pods: new WatchedCache({
       path: collectionPath('pods'),
       ...labelled,
-      view: (raw, previous) => podView(raw, instant(), previous),
+      view: (raw, previous) => podView(raw, instant(clock), previous),
     }),
     nodes: new WatchedCache({ path: collectionPath('nodes'), view: nodeView }),
     roles: new WatchedCache({ path: collectionPath('roles'), ...labelled, view: () => undefined }),

@@ -66,7 +66,7 @@ it('a Pod that takeover PodGone keeps is let go by the documented command', asyn
   uninstall();
 
   await scene.deletePod('holder');
-  await waitFor('its end', async () => podView(await scene.readPod('holder')).confirmedDead);
+  await waitFor('its end', async () => podView(await scene.readPod('holder'), 0, undefined).confirmedDead);
   await staysSo('its object stays', 5, async () => (await kube.ask('GET', scene.podPath('holder'))).status === 200);
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
   const [, patch = ''] = /kubectl patch pod POD -n NAMESPACE -p '([^']+)'/.exec(readme) ?? [];

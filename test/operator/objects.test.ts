@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RawLease } from '../../src/core/lease.ts';
 import { leaseView } from '../../src/core/lease.ts';
 import { askedLease, brokenLease, grantedLease, podMarks } from '../../src/operator/objects.ts';
-import { aHolder, aLease, aLock, aPod, heldBy } from '../support/builders.ts';
+import { aHolder, aLease, aLock, aPod, heldBy, TERMS } from '../support/builders.ts';
 
 const TIME = '2026-01-01T00:00:09.000000Z';
 
@@ -33,7 +33,7 @@ const present: RawLease = {
 
 describe('the Lease', () => {
   it('of a grant carries neither a request to the former holder nor a broken one', () => {
-    const terms = { leaseDurationSeconds: 5, takeoverDelaySeconds: 5, gracePeriodSeconds: 30 };
+    const terms = { ...TERMS, leaseDurationSeconds: 5 };
     const grant = { kind: 'Grant', lock: aLock(), lease: aLease(), pod: aPod('b'), token: 1000n, terms } as const;
     const { annotations } = grantedLease(present, { ...grant, ended: undefined }, TIME).metadata;
     expect(annotations).toEqual({

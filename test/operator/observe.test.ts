@@ -18,7 +18,7 @@ const pod = (uid: string, revision: number): RawPod => ({
   status: { phase: 'Running' },
 });
 
-const { spec } = aLock();
+const { maxHoldSeconds: _, ...spec } = aLock().spec;
 const lock = (revision: number, over: object = {}) => ({
   apiVersion: 'kilit.dev/v1alpha1',
   kind: 'DistributedLock',

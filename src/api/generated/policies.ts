@@ -15,6 +15,7 @@ export const VALIDATING_POLICIES: Readonly<Record<string, string>> = {
   'kilit-lease': 'Deny',
   'kilit-lease-name': 'Deny',
   'kilit-lock': 'Deny',
+  'kilit-lock-request': 'Deny',
   'kilit-misplaced-label': 'Warn',
   'kilit-pod': 'Deny',
   'kilit-pod-gate': 'Deny',

@@ -118,7 +118,7 @@ describe.skipIf(cluster.provider !== 'native')('by takeover PodGone', () => {
       await scene.deletePod('missed-a');
       const ended = await waitFor('the end of the holder', async () => {
         const pod = await scene.readPod('missed-a');
-        return podView(pod).confirmedDead && pod;
+        return podView(pod, 0, undefined).confirmedDead && pod;
       });
       expect(ended.metadata).toMatchObject({ deletionTimestamp: expect.any(String), finalizers: [FINALIZER] });
       await staysSo('the object stays', 5, async () => (await finalizersOf('missed-a')).includes(FINALIZER));
