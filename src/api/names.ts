@@ -30,7 +30,6 @@ export const BREAK_ANNOTATION = 'kilit.dev/break';
 /** On a lock, written by an administrator: let the present holder hand the lock over. JSON `{ token, by, reason }`. */
 export const HANDOVER_ANNOTATION = 'kilit.dev/handover';
 
-
 /** On a held Lease: the operator asks the holder to yield, a YieldReason. Gone with the next grant. */
 export const YIELD_ANNOTATION = 'kilit.dev/yield';
 /** On a Pod: the token of its last grant, under which no program of it started. Gone with its next grant. */

@@ -71,9 +71,24 @@ export function standingOf(
     const carriedOut = recorded && kind === 'handover' && lease.yieldAsked !== undefined;
     return carriedOut ? { kind: 'done' } : { kind: 'open', request, recorded };
   }
+  if (kind === 'break' && tenure.kind === 'previous' && isEarlierGrant(lock, request)) {
+    return recorded ? { kind: 'done' } : { kind: 'open', request, recorded };
+  }
   if (recorded) return { kind: 'done' };
   const present = tenure.kind === 'held' ? `the present grant has token ${lease.token ?? ''}` : 'nobody holds the lock';
   return { kind: 'dropped', why: `It names token ${request.token}; ${present}.` };
+}
+
+/** The grant that the status still knows although its Lease is gone. */
+const isEarlierGrant = (lock: LockView, { token }: { readonly token: string }): boolean =>
+  lock.status.fencingToken === token;
+
+/** An administrator broke the earlier grant, or asks for it: the holder counts as gone when its terms have run out. */
+export function isVouchedFor(lock: LockView): boolean {
+  const { lastBreak } = lock.status;
+  if (lastBreak !== undefined && isEarlierGrant(lock, lastBreak)) return true;
+  const request = lock.requests.break === undefined ? 'invalid' : parseRequest(lock.requests.break);
+  return request !== 'invalid' && isEarlierGrant(lock, request);
 }
 
 export const lastRecord = (lock: LockView, kind: RequestKind): GrantRecord | undefined =>

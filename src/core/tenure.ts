@@ -12,6 +12,7 @@ import {
 import type { LockView } from './lock.ts';
 import type { PodView } from './pod.ts';
 import { hasPodFinalizer } from './pod-finalizer.ts';
+import { isVouchedFor } from './requests.ts';
 import { parseFencingToken } from './token.ts';
 
 /**
@@ -127,7 +128,8 @@ function judgeFree(lease: LeaseView, context: Parameters<typeof judgeTenure>[1],
  * The terms of a grant that is still known although its Lease is gone, or undefined if none can be alive.
  *
  * Known from the lock's status, or from a Pod that still carries a token. Under `takeover: PodGone` a holder that either
- * of them names must end first (`untilDeath`). If both lag behind the grant nobody is known to wait for: then time decides.
+ * of them names must end first (`untilDeath`), unless an administrator broke that grant. If both lag behind the grant
+ * nobody is known to wait for: then time decides.
  */
 export function earlierGrant(context: {
   readonly lock: LockView;
@@ -146,5 +148,5 @@ export function earlierGrant(context: {
       : { takeover: 'Lease', onRenewalFailure: 'Stop', ...terms };
   const untilDeath =
     holder === undefined ? marked !== undefined && hasPodFinalizer(marked) : known.takeover === 'PodGone';
-  return { terms: known, untilDeath };
+  return { terms: known, untilDeath: untilDeath && !isVouchedFor(lock) };
 }

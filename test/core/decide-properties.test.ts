@@ -89,9 +89,9 @@ const lockArbitrary: fc.Arbitrary<LockView | undefined> = fc.oneof(
     arbitrary: fc
       .record({
         deleting: rarely,
-          takeover: takeovers,
-          requests: fc.record({ break: requestArbitrary, handover: requestArbitrary }),
-          maxHoldSeconds: fc.constantFrom(undefined, 10),
+        takeover: takeovers,
+        requests: fc.record({ break: requestArbitrary, handover: requestArbitrary }),
+        maxHoldSeconds: fc.constantFrom(undefined, 10),
         finalizers: fc.constantFrom([], ['kilit.dev/holder']),
         status: fc.constantFrom(
           {},

@@ -166,6 +166,9 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
   // Its deadline is long past, and no time ends it.
   unrenewed: {
     ...all('unrenewed:'),
+    seesYieldAsked: lost('YieldAsked'),
+    seesYieldBeforeConfirmed: lost('YieldAsked'),
+    replyAsksToYield: lost('YieldAsked'),
     seesNewGrantToMe: lost('GrantChanged'),
     seesGarbledGrant: lost('GrantChanged'),
     seesOther: lost('HolderChanged'),
@@ -217,6 +220,9 @@ const STANDBY: Record<HolderState['kind'], Row> = {
   },
   unrenewed: {
     ...GATE.unrenewed,
+    seesYieldAsked: TOLD,
+    seesYieldBeforeConfirmed: TOLD,
+    replyAsksToYield: TOLD,
     seesNewGrantToMe: TOLD,
     seesGarbledGrant: TOLD,
     seesOther: TOLD,

@@ -183,6 +183,26 @@ describe('a lock whose Lease was deleted under its holder', () => {
     expect(wanted({ ...from, pods: [dead, queued('b', 1n)], lastSeen: () => dead }, 0)).toContain('AddPodFinalizer b');
   });
 
+  it('is granted when the terms of that grant have run out once an administrator broke it, and keeps who and why', () => {
+    const request = JSON.stringify({ token: '900', by: 'alice', reason: 'the node is gone' });
+    const broken = { ...lock, status, requests: { ...lock.requests, break: request } };
+    const from = observed({ lock: broken, lease, pods });
+    const recorded = decide(from, at(0)).actions.find((action) => action.kind === 'WriteStatus')?.status.lastBreak;
+    if (recorded === undefined) throw new Error('The request was not recorded.');
+    expect(recorded).toMatchObject({ token: '900', by: 'alice', reason: 'the node is gone' });
+    const after = observed({ lock: { ...broken, status: { ...status, lastBreak: recorded } }, lease, pods });
+    expect(wanted(after, 0)).toContain('DropRequest');
+    const dropped = observed({ lock: { ...lock, status: { ...status, lastBreak: recorded } }, lease, pods });
+    expect(wanted(dropped, 49_999)).toEqual([]);
+    expect(wanted(dropped, 50_000)).toContain('AddPodFinalizer b');
+  });
+
+  it('is not granted by a break of another grant', () => {
+    const request = JSON.stringify({ token: '899', by: 'alice', reason: 'the node is gone' });
+    const from = observed({ lock: { ...lock, status, requests: { ...lock.requests, break: request } }, lease, pods });
+    expect(wanted(from, LONG)).toEqual(['DropRequest']);
+  });
+
   it('waits for a marked Pod with the finalizer when the status has not named it yet', () => {
     expect(wanted(observed({ lock: { ...lock, status: { fencingToken: '800' } }, lease, pods }), LONG)).toEqual([]);
   });
