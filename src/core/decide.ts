@@ -5,6 +5,7 @@ import { hasFinalizer, type LockView } from './lock.ts';
 import { decidePods } from './marks.ts';
 import { type Decision, type GrantGate, type Now, type Observed, secondsText } from './observed.ts';
 import { firstEligible, type Waiter, waiters } from './queue.ts';
+import { gateOf } from './revision-fall.ts';
 import { lockStatus, statusDiffers } from './status.ts';
 import { judgeTenure, type Tenure } from './tenure.ts';
 import { nextFencingToken } from './token.ts';
@@ -18,9 +19,10 @@ import { nextFencingToken } from './token.ts';
  * harmless; once they are applied and observed, deciding again leads to rest.
  * Assumes: `lease.observedAt` and `leaseAbsentSince` are this process's monotonic clock.
  */
-export function decide(observed: Observed, now: Now): Decision {
-  const { lock } = observed;
-  if (lock === undefined) return decideWithoutLock(observed, now);
+export function decide(given: Observed, now: Now): Decision {
+  const { lock } = given;
+  if (lock === undefined) return decideWithoutLock(given, now);
+  const observed = { ...given, gate: gateOf(lock, given.lease, given.gate) };
   if (lock.deleting) return decideDeletion(lock, observed, now);
 
   const { lease } = observed;
