@@ -32,6 +32,9 @@ export const GRACE_ANNOTATION = 'kilit.dev/grace-seconds';
 /** On a Lease, part of the terms of a grant: the node the holder runs on. */
 export const NODE_ANNOTATION = 'kilit.dev/node';
 
+/** On a Lease that was written for a new revision alone, after a restore of etcd: the revision that it had. */
+export const REFRESHED_ANNOTATION = 'kilit.dev/refreshed';
+
 /** Keeps a lock until its holder is dead or its lease has lapsed. */
 export const LOCK_FINALIZER = 'kilit.dev/holder';
 

@@ -5,7 +5,7 @@ import { hasFinalizer, type LockView } from './lock.ts';
 import { decidePods } from './marks.ts';
 import { type Decision, type GrantGate, type Now, type Observed, secondsText } from './observed.ts';
 import { firstEligible, type Waiter, waiters } from './queue.ts';
-import { gateOf } from './revision-fall.ts';
+import { gateOf, isLeaseBehind } from './revision-fall.ts';
 import { lockStatus, statusDiffers } from './status.ts';
 import { judgeTenure, type Tenure } from './tenure.ts';
 import { nextFencingToken } from './token.ts';
@@ -22,7 +22,7 @@ import { nextFencingToken } from './token.ts';
 export function decide(given: Observed, now: Now): Decision {
   const { lock } = given;
   if (lock === undefined) return decideWithoutLock(given, now);
-  const observed = { ...given, gate: gateOf(lock, given.lease, given.gate) };
+  const observed = { ...given, gate: gateOf({ ...given, lock }) };
   if (lock.deleting) return decideDeletion(lock, observed, now);
 
   const { lease } = observed;
@@ -82,11 +82,13 @@ function decideLease(input: {
 }): Action | undefined {
   const { lock, lease, tenure, queue, gate } = input;
   if (tenure.kind === 'held' || tenure.kind === 'previous') return undefined;
+  const isBehind = isLeaseBehind(input);
+  if (isBehind && tenure.kind === 'free') return { kind: 'RefreshLease', lock, lease };
   const ended: Ended | undefined =
     tenure.kind === 'ended' ? { holder: tenure.holder, reason: tenure.reason } : undefined;
   // A Pod that lost, or could not confirm, takes part again only from its new place at the end.
   const pod = firstEligible(queue.filter((waiter) => waiter.pod.uid !== ended?.holder.uid));
-  if (gate.open && lease.token !== undefined && pod !== undefined) {
+  if (gate.open && !isBehind && lease.token !== undefined && pod !== undefined) {
     return {
       kind: 'Grant',
       lock,

@@ -22,6 +22,8 @@ export type GrantGate =
       readonly open: true;
       readonly base: bigint;
       readonly fall?: RevisionFall;
+      /** The cluster has reached this revision at least. */
+      readonly revision?: bigint;
       /** The greatest token seen in the cluster: what a token base must be above. */
       readonly highestToken?: FencingToken;
     }

@@ -4,23 +4,51 @@ import type { LockView } from './lock.ts';
 import type { GrantGate } from './observed.ts';
 import { type FencingToken, nextFencingToken, parseFencingToken } from './token.ts';
 
-/** The gate for this lock: closed while the token of its next grant could be one that was issued before. */
-export function gateOf(lock: LockView, lease: LeaseView | undefined, gate: GrantGate): GrantGate {
-  if (!gate.open || lease?.token === undefined) return gate;
-  const { base, fall, highestToken = 0n } = gate;
-  const next = nextFencingToken({ resourceVersion: lease.resourceVersion, token: lease.token, base });
-  const shown = parseFencingToken(lock.status.fencingToken) ?? 0n;
-  // The message must not carry the Lease's revision: with each renewal it would be another, and be written again.
-  if (fall !== undefined && next <= fall.issued) {
-    const cause = `The cluster went back to an earlier state (a restore of etcd without --bump-revision?): it was at revision ${fall.from} before and came back at ${fall.to}`;
-    return closed(cause, base, max(fall.issued, shown, highestToken));
-  }
-  if (next <= shown) {
-    const cause = `This lock has granted token ${shown} (status.fencingToken), which this cluster's revision has not reached (a move to another cluster, or a restore of etcd?)`;
-    return closed(cause, base, max(shown, highestToken));
-  }
-  return gate;
+interface Input {
+  readonly lock: LockView;
+  readonly lease: LeaseView | undefined;
+  readonly gate: GrantGate;
 }
+
+/**
+ * The gate for this lock: closed while the token of its next grant could be one that was issued before.
+ *
+ * In normal operation it never closes: a token that this cluster has issued is below the revision that its grant made, and
+ * that is what the next one is reckoned from.
+ */
+export function gateOf({ lock, lease, gate }: Input): GrantGate {
+  const issued = issuedBefore({ lock, lease, gate });
+  if (issued === undefined || !gate.open || canMoveOn(gate, issued)) return gate;
+  const { base, fall, highestToken = 0n } = gate;
+  // The message must not carry the Lease's revision: with each renewal it would be another, and be written again.
+  const cause =
+    fall !== undefined && issued <= fall.issued
+      ? `The cluster went back to an earlier state (a restore of etcd without --bump-revision?): it was at revision ${fall.from} before and came back at ${fall.to}`
+      : `This lock has granted token ${issued} (status.fencingToken), which the revision of this cluster has not reached (a move to another cluster, or a restore of etcd?)`;
+  return closed(cause, base, max(issued, highestToken));
+}
+
+/**
+ * Is the Lease alone behind, and not the cluster? Then any write of it brings its revision up.
+ *
+ * So it is after a restore with `--bump-revision`: the revision of the cluster jumps, those of the objects do not.
+ */
+export function isLeaseBehind({ lock, lease, gate }: Input): boolean {
+  const issued = issuedBefore({ lock, lease, gate });
+  return issued !== undefined && gate.open && canMoveOn(gate, issued);
+}
+
+/** A token that may have been issued for this lock, if the next one would not be above it. */
+function issuedBefore({ lock, lease, gate }: Input): FencingToken | undefined {
+  if (!gate.open || lease?.token === undefined) return undefined;
+  const { resourceVersion, token } = lease;
+  const next = nextFencingToken({ resourceVersion, token, base: gate.base });
+  const issued = max(parseFencingToken(lock.status.fencingToken) ?? 0n, gate.fall?.issued ?? 0n);
+  return next <= issued ? issued : undefined;
+}
+
+const canMoveOn = (gate: GrantGate & { readonly open: true }, issued: FencingToken): boolean =>
+  (gate.revision ?? 0n) + gate.base > issued;
 
 function closed(cause: string, base: bigint, issued: FencingToken): GrantGate {
   const wanted = baseAbove(issued);

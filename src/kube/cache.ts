@@ -93,6 +93,11 @@ export class WatchedCache<Raw extends RawObject, View> {
     this.#backListeners.push(listener);
   }
 
+  /** The highest revision seen of this kind: the API server has reached it. */
+  get highest(): bigint {
+    return this.#highest;
+  }
+
   /** Takes in an object: from the watch, or from the reply to a write of this process. Older revisions are ignored. */
   put(raw: Raw): void {
     const key = keyOf(raw);

@@ -1,5 +1,5 @@
-import { ReadyReason } from '../api/reasons.ts';
 import { leaseName } from '../api/names.ts';
+import { ReadyReason } from '../api/reasons.ts';
 import type { GrantGate, RevisionFall } from '../core/observed.ts';
 import { gateOf } from '../core/revision-fall.ts';
 import { type FencingToken, parseFencingToken } from '../core/token.ts';
@@ -16,7 +16,7 @@ const UNSEEN_REVISIONS = 10_000n;
 /** What this process remembers of the tokens that were issued. In memory only: a restarted operator knows none of it. */
 export interface IssuedTokens {
   /** For the gate. */
-  known(): { readonly highestToken: FencingToken; readonly fall?: RevisionFall };
+  known(): { readonly highestToken: FencingToken; readonly revision: bigint; readonly fall?: RevisionFall };
   /** How many locks this keeps from being granted. */
   locksBehind(gate: GrantGate): number;
 }
@@ -56,12 +56,12 @@ export function createIssuedTokens(deps: {
     wentBack();
   });
   return {
-    known: () => ({ highestToken, ...(fall !== undefined && { fall }) }),
+    known: () => ({ highestToken, revision: caches.leases.highest, ...(fall !== undefined && { fall }) }),
     locksBehind(gate) {
       let behind = 0;
       for (const { view: lock } of caches.locks.entries()) {
         const lease = caches.leases.get(lock.namespace, leaseName(lock.name))?.view;
-        const own = gateOf(lock, lease, gate);
+        const own = gateOf({ lock, lease, gate });
         if (!own.open && own.reason === ReadyReason.RevisionFellBehind) behind += 1;
       }
       return behind;

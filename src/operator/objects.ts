@@ -9,6 +9,7 @@ import {
   leaseName,
   NODE_ANNOTATION,
   QUEUED_AT_ANNOTATION,
+  REFRESHED_ANNOTATION,
   TAKEOVER_DELAY_ANNOTATION,
   TOKEN_ANNOTATION,
   VERSION,
@@ -117,6 +118,15 @@ export function grantedLease(present: RawLease, grant: Grant, timeText: string) 
 
 /** The Lease without a holder; token and terms stay. */
 export const freedLease = (present: RawLease) => ({ ...present, spec: { ...present.spec, holderIdentity: '' } });
+
+/** The Lease as it is, at a new revision: a write that changed nothing would keep the old one. */
+export const refreshedLease = (present: RawLease) => ({
+  ...present,
+  metadata: {
+    ...present.metadata,
+    annotations: { ...present.metadata.annotations, [REFRESHED_ANNOTATION]: present.metadata.resourceVersion },
+  },
+});
 
 /** The Lease with its lock as the owner. */
 export const adoptedLease = (present: RawLease, lock: LockView) => ({

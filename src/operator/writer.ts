@@ -11,7 +11,16 @@ import { ApiError, isAlreadyExists } from '../kube/errors.ts';
 import { collectionPath, objectPath, type Resource } from '../kube/paths.ts';
 import type { Caches } from './caches.ts';
 import { type Clock, micros, systemClock } from './clock.ts';
-import { adoptedLease, freedLease, grantedLease, newLease, podMarks, role, roleBinding } from './objects.ts';
+import {
+  adoptedLease,
+  freedLease,
+  grantedLease,
+  newLease,
+  podMarks,
+  refreshedLease,
+  role,
+  roleBinding,
+} from './objects.ts';
 
 interface ReplySink<Raw> {
   put(raw: Raw): void;
@@ -120,6 +129,8 @@ export function createWriter(deps: {
         return create('leases', caches.leases, action.lock, newLease(action.lock));
       case 'AdoptLease':
         return putLease(adoptedLease(presentLease(action.lease), action.lock));
+      case 'RefreshLease':
+        return putLease(refreshedLease(presentLease(action.lease)));
       case 'DeleteLease': {
         const { uid, resourceVersion, namespace, name } = action.lease;
         const present = presentLease(action.lease);
