@@ -111,7 +111,7 @@ describe('before a lock is said to have fallen behind', () => {
   }
   const same = { lease: lease(300), namespace: namespace(20, '0') };
 
-  it('the Lease and the base are read, and it is said when they are as observed', async () => {
+  it('reads the Lease and the base, and says it when they are as observed', async () => {
     const { asked, check } = checked(same);
     await check(writing('RevisionFellBehind'));
     expect(asked).toEqual([
@@ -123,14 +123,14 @@ describe('before a lock is said to have fallen behind', () => {
   it.each([
     ['the Lease is newer: its watch lags', { ...same, lease: lease(2_500) }],
     ['the base was raised: its watch lags', { ...same, namespace: namespace(21, '5000') }],
-  ])('it is not said when %s', async (_name, present) => {
+  ])('says nothing when %s', async (_name, present) => {
     const { caches, check } = checked(present);
     await expect(check(writing('RevisionFellBehind'))).rejects.toMatchObject({ status: 409 });
     expect(caches.leases.get('shop', 'kilit.billing')?.raw).toEqual(present.lease);
     expect(caches.tokenBase.get('', 'kilit-system')?.raw).toEqual(present.namespace);
   });
 
-  it('nothing is read when it says something else, or says it again', async () => {
+  it('reads nothing to say something else, or to say it again', async () => {
     const { asked, check } = checked(same);
     await check(writing('Ready'));
     await check(writing('RevisionFellBehind', 'RevisionFellBehind'));

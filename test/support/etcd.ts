@@ -66,11 +66,9 @@ export class Etcd implements AsyncDisposable {
   /** Stops what uses it, restores the snapshot with these flags, and starts everything again. */
   async restore(snapshot: string, flags: readonly string[] = []): Promise<void> {
     await this.#replaceData(async () => {
-      await run(this.#etcdutl, [
-        ...['snapshot', 'restore', snapshot, '--data-dir', this.#data, '--name=default'],
-        ...[`--initial-cluster=default=${this.#peer}`, `--initial-advertise-peer-urls=${this.#peer}`],
-        ...flags,
-      ]);
+      const to = ['--data-dir', this.#data, '--name=default', `--initial-cluster=default=${this.#peer}`];
+      const peer = `--initial-advertise-peer-urls=${this.#peer}`;
+      await run(this.#etcdutl, ['snapshot', 'restore', snapshot, ...to, peer, ...flags]);
     });
   }
 
