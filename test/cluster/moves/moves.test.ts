@@ -99,6 +99,20 @@ async function tokenBase(): Promise<string> {
   return metadata?.annotations?.['kilit.dev/token-base'] ?? '0';
 }
 
+const LEASES = '/apis/coordination.k8s.io/v1/leases';
+
+async function revision(): Promise<bigint> {
+  const { metadata } = await kube.must('GET', `${LEASES}?limit=1`);
+  return BigInt(metadata?.resourceVersion ?? '0');
+}
+
+/** What a watch of all Leases brings within 5 s: the operators write one at least every two. `message` `''` is nothing. */
+async function watchedFrom(from: bigint): Promise<{ readonly message?: string; readonly object?: unknown }> {
+  const { status, body } = await kube.ask('GET', `${LEASES}?watch=1&timeoutSeconds=5&resourceVersion=${from}`);
+  expect(status).toBe(200);
+  return body;
+}
+
 async function stale(token: bigint): Promise<string | undefined> {
   try {
     await enter(token);
@@ -148,6 +162,9 @@ describe.skipIf(provider !== 'native')('the revisions of the cluster', () => {
     const snapshot = await etcd.snapshot('before');
     await handOver('a', 'b');
     await handOver('b', 'c');
+    // What a client hears that goes on from a revision that the API server has not reached.
+    expect((await watchedFrom(await revision())).message).not.toBe('');
+    expect(await watchedFrom((await revision()) + 100_000n)).toEqual({ message: '' });
     const running = (await operators()).map(({ metadata }) => metadata.uid);
 
     await etcd.restore(snapshot);
@@ -189,6 +206,7 @@ describe.skipIf(provider !== 'native')('the revisions of the cluster', () => {
     await handOver('a', 'd');
     await handOver('d', 'e');
     const former = lastToken();
+    const reached = await revision();
 
     await etcd.restore(snapshot, ['--bump-revision=1000000000', '--mark-compacted']);
     const restoredAt = Date.now();
@@ -196,6 +214,7 @@ describe.skipIf(provider !== 'native')('the revisions of the cluster', () => {
     figure('restore of etcd with a bump → granted and its program started', Date.now() - restoredAt);
     expect(token).toBeGreaterThan(1_000_000_000n);
     expect(await stale(former)).toBe('KL001');
+    expect(await watchedFrom(reached)).toMatchObject({ object: { code: 410 } });
 
     // The jump is the cluster's alone: a Lease keeps its revision of then, from which its next token would be x's again.
     expect(idle).toBe(BigInt(saved.metadata.resourceVersion) + BigInt(await tokenBase()));
