@@ -23,6 +23,8 @@ const NAME = `${shared.slice(0, 14)}-moves`;
 const LOCK = 'ledger';
 /** A lock that is free when etcd is saved: nothing writes its Lease after the restore but the operator. */
 const IDLE = 'idle';
+/** A lock whose holder and waiter live through the restore. */
+const CALM = 'calm';
 const RESOURCE = 'moves/ledger';
 const LONG = { seconds: 180 } as const;
 
@@ -159,6 +161,16 @@ describe.skipIf(provider !== 'native')('the revisions of the cluster', () => {
 
   it('go back by a restore without --bump-revision: nothing is granted until the base is raised, then greater tokens', async () => {
     await handOver(undefined, 'a');
+    await scene.lock(CALM);
+    await scene.pod({ lock: CALM, name: 'holder' });
+    const held = await scene.holds(CALM, 'holder', LONG.seconds);
+    await scene.started('holder', LONG.seconds);
+    await scene.pod({ lock: CALM, name: 'waiter' });
+    await waitFor(
+      'the waiter to be ready',
+      async () => (await scene.readLock(CALM)).status?.queue?.[0]?.reason === 'Waiting',
+      LONG,
+    );
     const snapshot = await etcd.snapshot('before');
     await handOver('a', 'b');
     await handOver('b', 'c');
@@ -180,8 +192,12 @@ describe.skipIf(provider !== 'native')('the revisions of the cluster', () => {
     );
     await staysSo('nobody is granted the lock', 15, async () => (await scene.holder(LOCK)) === undefined);
     const metrics = await Promise.all((await operators()).map(({ metadata }) => behindMetric(metadata.name)));
-    expect(metrics).toEqual(['1', '1']);
+    expect(metrics).toEqual(['2', '2']);
     expect((await scene.readLock(LOCK)).status?.queue?.[0]).toMatchObject({ name: 'a', reason: 'GrantsPaused' });
+
+    // The same grant, at a lower revision: its holder keeps it.
+    expect(await scene.holder(CALM)).toEqual({ pod: 'holder', token: held });
+    expect(await scene.starts('holder')).toHaveLength(1);
 
     const raisedAt = Date.now();
     raiseBase(base);
@@ -191,6 +207,9 @@ describe.skipIf(provider !== 'native')('the revisions of the cluster', () => {
     expect(token).toBeGreaterThan(BigInt(base));
     expect(await stale(former)).toBe('KL001');
     await waitFor('the lock to be Ready', async () => ready(await scene.readLock(LOCK))?.status === 'True');
+    await scene.deletePod('holder');
+    expect(BigInt(await scene.holds(CALM, 'waiter', LONG.seconds))).toBeGreaterThan(BigInt(base));
+    await scene.started('waiter', LONG.seconds);
     await waitFor(
       'no lock behind',
       async () => (await behindMetric((await operators())[0]?.metadata.name ?? '')) === '0',
