@@ -161,7 +161,8 @@ describe.skipIf(provider !== 'native')('the revisions of the cluster', () => {
 
   it('go back by a restore without --bump-revision: nothing is granted until the base is raised, then greater tokens', async () => {
     await handOver(undefined, 'a');
-    await scene.lock(CALM);
+    // Long enough that its holder does not stop while there is no API server.
+    await scene.lock(CALM, { leaseDurationSeconds: 120, takeoverDelaySeconds: 0 });
     await scene.pod({ lock: CALM, name: 'holder' });
     const held = await scene.holds(CALM, 'holder', LONG.seconds);
     await scene.started('holder', LONG.seconds);
@@ -195,7 +196,9 @@ describe.skipIf(provider !== 'native')('the revisions of the cluster', () => {
     expect(metrics).toEqual(['2', '2']);
     expect((await scene.readLock(LOCK)).status?.queue?.[0]).toMatchObject({ name: 'a', reason: 'GrantsPaused' });
 
-    // The same grant, at a lower revision: its holder keeps it.
+    // The same grant, at a lower revision: its holder goes on renewing it.
+    const { renewTime } = (await scene.readLease(CALM)).spec ?? {};
+    await waitFor('a renewal', async () => (await scene.readLease(CALM)).spec?.renewTime !== renewTime, LONG);
     expect(await scene.holder(CALM)).toEqual({ pod: 'holder', token: held });
     expect(await scene.starts('holder')).toHaveLength(1);
 
