@@ -13,6 +13,7 @@ export default defineConfig({
           ...node,
           name: 'unit',
           include: ['test/{cli,core,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
+          testTimeout: 30_000, // for a loaded machine: the property tests take a second each on a free one
         },
       },
       { test: { ...node, name: 'chart', include: ['test/chart/**/*.test.ts'], testTimeout: 60_000 } },

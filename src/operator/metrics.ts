@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { EndReason } from '../api/reasons.ts';
+import { EndReason, YieldReason } from '../api/reasons.ts';
 import type { CanaryResult } from './canary.ts';
 
 /** All metrics of the operator, series initialised to 0. Labels come from closed sets; a token is never a value. */
@@ -16,6 +16,13 @@ export function createMetrics() {
     registers,
   });
   for (const reason of Object.values(EndReason)) ends.inc({ reason }, 0);
+  const yields = new Counter({
+    name: 'kilit_yields_asked_total',
+    help: 'Holders that were asked to yield, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  for (const reason of Object.values(YieldReason)) yields.inc({ reason }, 0);
   const passes = new Counter({
     name: 'kilit_reconcile_total',
     help: 'Passes over a lock: ok, conflict (decided anew) or error.',
@@ -55,7 +62,7 @@ export function createMetrics() {
     registers,
   });
 
-  return { registry, grants, ends, passes, passSeconds, requests, requestSeconds, canary, eventsDropped };
+  return { registry, grants, ends, yields, passes, passSeconds, requests, requestSeconds, canary, eventsDropped };
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;

@@ -148,6 +148,7 @@ function countAction(metrics: Metrics, action: Action): void {
     metrics.ends.inc({ reason: EndReason.LockDeleted });
   }
   if (action.kind === 'Grant') metrics.grants.inc();
+  if (action.kind === 'AskYield') metrics.yields.inc({ reason: action.reason });
   if ((action.kind === 'Grant' || action.kind === 'Free') && action.ended !== undefined) {
     metrics.ends.inc({ reason: action.ended.reason });
   }

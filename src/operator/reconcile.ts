@@ -93,9 +93,14 @@ const DONE: Readonly<Record<Action['kind'], string>> = {
   DeleteLease: 'Deleted lease',
   Grant: 'Granted lock',
   Free: 'Freed lock',
+  AskYield: 'Asked holder to yield',
+  Break: 'Broke grant',
+  DropRequest: 'Dropped request',
   MarkHolder: 'Marked holder',
   Unmark: 'Unmarked pod',
   JoinQueue: 'Queued pod',
+  AddPodFinalizer: 'Added finalizer to pod',
+  RemovePodFinalizer: 'Removed finalizer from pod',
   WriteStatus: 'Wrote status',
 };
 
@@ -106,5 +111,13 @@ function describe(action: Action): object {
     'ended' in action && action.ended !== undefined
       ? { formerHolder: action.ended.holder.identity, reason: action.ended.reason }
       : {};
-  return { ...pod, ...token, ...ended };
+  return { ...pod, ...token, ...ended, ...describeRequest(action) };
+}
+
+function describeRequest(action: Action): object {
+  if (action.kind === 'AskYield') {
+    return { holder: action.holder.identity, reason: action.reason, by: action.request?.by };
+  }
+  if (action.kind === 'Break') return { formerHolder: action.holder.identity, by: action.request.by };
+  return action.kind === 'DropRequest' ? { request: action.request, why: action.why } : {};
 }

@@ -7,7 +7,7 @@ const { leaseName: _, holderIdentity: __, ...names } = exported;
 
 let rendered: string;
 beforeAll(async () => {
-  rendered = await renderChart({ tests: true });
+  rendered = await renderChart({ tests: true, set: ['fencedLeases.enabled=true'] });
 });
 
 /** Keys that the chart knows and no program reads. */
