@@ -52,6 +52,8 @@ export const FENCED_ACQUIRE_TIME_ANNOTATION = 'kilit.dev/fenced-acquire-time';
 export const TAKEOVER_ANNOTATION = 'kilit.dev/takeover';
 /** On a Lease, part of the terms of a grant: `ContinueFenced`, or absent for `Stop`. */
 export const ON_RENEWAL_FAILURE_ANNOTATION = 'kilit.dev/on-renewal-failure';
+/** On a Lease that was written for a new revision alone, after a restore of etcd: the revision that it had. */
+export const REFRESHED_ANNOTATION = 'kilit.dev/refreshed';
 
 /** Keeps a lock until its holder is dead or its lease has lapsed. */
 export const LOCK_FINALIZER = 'kilit.dev/holder';

@@ -39,6 +39,8 @@ export const ReadyReason = {
   PolicyNotEnforced: 'PolicyNotEnforced',
   /** The annotation with the token base is no decimal integer below 10^16. */
   TokenBaseInvalid: 'TokenBaseInvalid',
+  /** The cluster's revision is lower than it was: a token could come again. The message says which token base mends it. */
+  RevisionFellBehind: 'RevisionFellBehind',
   /** The Lease carries no valid token: somebody wrote it past the policy. */
   LeaseInvalid: 'LeaseInvalid',
   /** The operator could not write; the message carries the API server's answer. It tries again by itself. */

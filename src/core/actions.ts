@@ -19,6 +19,8 @@ export type Action =
   | { readonly kind: 'CreateLease'; readonly lock: LockView }
   /** The Lease outlived a lock of the same name: it becomes this lock's, with its holder and its token. */
   | { readonly kind: 'AdoptLease'; readonly lock: LockView; readonly lease: LeaseView }
+  /** Changes nothing that anybody reads: only the revision of a free Lease, which its next token is reckoned from. */
+  | { readonly kind: 'RefreshLease'; readonly lock: LockView; readonly lease: LeaseView }
   | { readonly kind: 'DeleteLease'; readonly lock: LockView; readonly lease: LeaseView }
   | Grant
   | { readonly kind: 'Free'; readonly lock: LockView; readonly lease: LeaseView; readonly ended: Ended }

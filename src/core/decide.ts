@@ -9,6 +9,7 @@ import type { PodView } from './pod.ts';
 import { hasPodFinalizer, mustHavePodFinalizer } from './pod-finalizer.ts';
 import { firstEligible, holderCandidate, type Waiter, waiters } from './queue.ts';
 import { type Requests, standingOf } from './requests.ts';
+import { gateOf, isLeaseBehind } from './revision-fall.ts';
 import { lockStatus, statusDiffers } from './status.ts';
 import { judgeTenure, leftOn, type Tenure } from './tenure.ts';
 import { nextFencingToken } from './token.ts';
@@ -23,9 +24,10 @@ import { decideYield } from './yield.ts';
  * harmless; once they are applied and observed, deciding again leads to rest.
  * Assumes: `lease.observedAt` and `leaseAbsentSince` are this process's monotonic clock.
  */
-export function decide(observed: Observed, now: Now): Decision {
-  const { lock } = observed;
-  if (lock === undefined) return decideWithoutLock(observed, now);
+export function decide(given: Observed, now: Now): Decision {
+  const { lock } = given;
+  if (lock === undefined) return decideWithoutLock(given, now);
+  const observed = { ...given, gate: gateOf({ ...given, lock }) };
   if (lock.deleting) return decideDeletion(lock, observed, now);
 
   const { lease, pods, nodes, gate } = observed;
@@ -34,7 +36,7 @@ export function decide(observed: Observed, now: Now): Decision {
   const grantee =
     lease === undefined || judged === undefined || provisioning.length > 0
       ? undefined
-      : nextHolder({ lease, tenure: judged, queue: waiters(pods, nodes, holderOf(judged)), gate });
+      : nextHolder({ lock, lease, tenure: judged, queue: waiters(pods, nodes, holderOf(judged)), gate });
   const tenure = judged && lease && grantee === undefined ? leftOn(judged, lease, observed.lastSeen) : judged;
   const queue = waiters(pods, nodes, holderOf(tenure));
   const requests = lease === undefined || tenure === undefined ? NO_REQUESTS : requestsOf(lock, lease, tenure);
@@ -113,13 +115,14 @@ function provisionLease(lock: LockView, lease: LeaseView | undefined): readonly 
 
 /** Who could be granted the lock now, or undefined. */
 function nextHolder(input: {
+  readonly lock: LockView;
   readonly lease: LeaseView;
   readonly tenure: Tenure;
   readonly queue: readonly Waiter[];
   readonly gate: GrantGate;
 }): PodView | undefined {
   const { lease, tenure, queue, gate } = input;
-  if (!passesOn(tenure) || !gate.open || lease.token === undefined) return undefined;
+  if (!passesOn(tenure) || !gate.open || isLeaseBehind(input) || lease.token === undefined) return undefined;
   // A Pod that lost, or could not confirm, takes part again only from its new place at the end.
   const former = tenure.kind === 'ended' ? tenure.holder.uid : undefined;
   return firstEligible(queue.filter((waiter) => waiter.pod.uid !== former));
@@ -134,6 +137,7 @@ function decideLease(
 ): Action | undefined {
   const { lock, lease, tenure, gate } = input;
   if (!passesOn(tenure)) return undefined;
+  if (tenure.kind === 'free' && isLeaseBehind(input)) return { kind: 'RefreshLease', lock, lease };
   const ended: Ended | undefined =
     tenure.kind === 'ended' ? { holder: tenure.holder, reason: tenure.reason } : undefined;
   if (gate.open && lease.token !== undefined && pod !== undefined) {

@@ -69,6 +69,7 @@ export function eventsOf(action: Action): readonly Told[] {
       return action.lease.holder === undefined
         ? []
         : endEvents(action.lock, { holder: action.lease.holder, reason: EndReason.LockDeleted });
+    case 'RefreshLease':
     case 'AddFinalizer':
     case 'RemoveFinalizer':
     case 'PutRole':

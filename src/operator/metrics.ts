@@ -70,7 +70,15 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** Gauges that are read when they are scraped. */
 export function observeGauges(
   registry: Registry,
-  read: () => { locks: number; held: number; waiters: number; leader: boolean; gateOpen: boolean; queueDepth: number },
+  read: () => {
+    locks: number;
+    held: number;
+    waiters: number;
+    leader: boolean;
+    gateOpen: boolean;
+    behind: number;
+    queueDepth: number;
+  },
 ): void {
   const gauge = (name: string, help: string, value: (state: ReturnType<typeof read>) => number) =>
     new Gauge({
@@ -87,6 +95,11 @@ export function observeGauges(
   gauge('kilit_leader', '1 in the replica that grants, else 0.', (state) => (state.leader ? 1 : 0));
   gauge('kilit_grant_gate_open', '1 while the token rule is known to be enforced, else 0.', (state) =>
     state.gateOpen ? 1 : 0,
+  );
+  gauge(
+    'kilit_locks_behind',
+    'Locks that are not granted since the revision of the cluster is behind a token issued before: raise the token base.',
+    (state) => state.behind,
   );
   gauge('kilit_queue_depth', 'Locks that wait for a pass of the operator.', (state) => state.queueDepth);
 }

@@ -13,6 +13,7 @@ import {
   NOT_STARTED_ANNOTATION,
   ON_RENEWAL_FAILURE_ANNOTATION,
   QUEUED_AT_ANNOTATION,
+  REFRESHED_ANNOTATION,
   TAKEOVER_ANNOTATION,
   TAKEOVER_DELAY_ANNOTATION,
   TOKEN_ANNOTATION,
@@ -169,6 +170,15 @@ export const askedLease = (present: RawLease, reason: YieldReason) => ({
 
 /** The Lease without a holder; token and terms stay. */
 export const freedLease = (present: RawLease) => ({ ...present, spec: { ...present.spec, holderIdentity: '' } });
+
+/** The Lease as it is, at a new revision: a write that changed nothing would keep the old one. */
+export const refreshedLease = (present: RawLease) => ({
+  ...present,
+  metadata: {
+    ...present.metadata,
+    annotations: { ...present.metadata.annotations, [REFRESHED_ANNOTATION]: present.metadata.resourceVersion },
+  },
+});
 
 /** The Lease with its lock as the owner. */
 export const adoptedLease = (present: RawLease, lock: LockView) => ({

@@ -89,6 +89,7 @@ const DONE: Readonly<Record<Action['kind'], string>> = {
   PutRoleBinding: 'Wrote role binding',
   CreateLease: 'Created lease',
   AdoptLease: 'Adopted lease',
+  RefreshLease: 'Brought lease to a new revision',
   DeleteLease: 'Deleted lease',
   Grant: 'Granted lock',
   Free: 'Freed lock',

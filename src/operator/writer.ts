@@ -20,6 +20,7 @@ import {
   grantedLease,
   newLease,
   podMarks,
+  refreshedLease,
   role,
   roleBinding,
 } from './objects.ts';
@@ -138,6 +139,8 @@ export function createWriter(deps: {
         return create('leases', caches.leases, action.lock, newLease(action.lock));
       case 'AdoptLease':
         return putLease(adoptedLease(presentLease(action.lease), action.lock));
+      case 'RefreshLease':
+        return putLease(refreshedLease(presentLease(action.lease)));
       case 'DeleteLease': {
         const { uid, resourceVersion, namespace, name } = action.lease;
         const present = presentLease(action.lease);

@@ -7,7 +7,7 @@ import type { Effect, HolderEvent, HolderState, Mode } from '../core/holder-type
 import { type LockView, type Refusal, refuseRelease, refuseStoodDown, viewOf } from '../core/holder-view.ts';
 import type { Instant } from '../core/lease.ts';
 import type { RunFiles } from './files.ts';
-import type { LeaseClient } from './lease-client.ts';
+import { type LeaseClient, observationOf } from './lease-client.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { logChange } from './state-log.ts';
@@ -132,13 +132,12 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
 
   async function read(timeoutMs: number): Promise<void> {
     const requestedAt = now();
-    const found = await ports.lease.get(timeoutMs);
+    const found = await ports.lease.list(timeoutMs);
     if (found.kind === 'failed' || found.kind === 'forbidden') {
       log.warn({ reason: found.message }, 'Lease read failed');
       return dispatch({ kind: 'readFailed' });
     }
-    const lease = found.kind === 'lease' ? found.lease : undefined;
-    dispatch({ kind: 'observed', observation: { lease, revision: lease?.revision, requestedAt } });
+    dispatch({ kind: 'observed', observation: observationOf(found, requestedAt) });
   }
 
   function writeFiles(effect: Effect & { kind: 'writeFiles' }): void {

@@ -38,6 +38,10 @@ export function applied(observed: Observed, action: Action, now: Now): Observed 
       };
     case 'AdoptLease':
       return { ...observed, lease: { ...action.lease, ownerUid: action.lock.uid } };
+    case 'RefreshLease': {
+      const reached = observed.gate.open ? (observed.gate.revision ?? 0n) : 0n;
+      return revised({ ...action.lease, resourceVersion: reached.toString() }, {});
+    }
     case 'DeleteLease':
       return { ...observed, lease: undefined, leaseAbsentSince: now.instant };
     case 'Grant': {
