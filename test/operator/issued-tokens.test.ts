@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { DistributedLock } from '../../src/api/generated/distributedlock.ts';
 import type { Action } from '../../src/core/actions.ts';
 import type { RawLease } from '../../src/core/lease.ts';
 import { lockView } from '../../src/core/lock.ts';
@@ -18,7 +19,7 @@ const lease = (revision: number, token = '0'): RawLease => ({
 const lock = (fencingToken: string, reason = 'Ready') => ({
   apiVersion: 'kilit.dev/v1alpha1' as const,
   kind: 'DistributedLock' as const,
-  spec: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5 },
+  spec: {} as DistributedLock['spec'],
   metadata: { name: 'billing', namespace: 'shop', uid: 'uid-lock', resourceVersion: '5' },
   status: {
     fencingToken,
