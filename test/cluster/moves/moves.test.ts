@@ -3,8 +3,8 @@
  *
  * The oracle is the guard in PostgreSQL, which saw every token, and the tokens that were issued.
  *
- * In a cluster of its own, since nobody can undo a restore or a raised base: it comes up here and is taken down, which
- * adds about two minutes.
+ * In a cluster of its own, since nobody can undo a restore or a raised base: it comes up here and is taken down, which is
+ * about one of the five minutes that this takes on two cores.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DistributedLock } from '../../../src/api/generated/distributedlock.ts';
