@@ -59,7 +59,7 @@ export function readLease(object: unknown): LeaseReading {
   if (typeof holder !== 'string') return unreadable(`holderIdentity must be a string, got ${show(holder)}`);
   const confirmed = spec.renewTime !== spec.acquireTime;
   const asked = isRecord(metadata.annotations) ? metadata.annotations[YIELD_ANNOTATION] : undefined;
-  const yieldAsked = asked === undefined ? undefined : String(asked);
+  const yieldAsked = typeof asked === 'string' ? asked : undefined;
   const grant = readGrant(metadata, spec);
   const raw = { ...object, metadata, spec };
   return { kind: 'lease', lease: { revision, holder, confirmed, yieldAsked, grant, raw } };
