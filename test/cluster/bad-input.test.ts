@@ -65,6 +65,8 @@ it('a lock without a spec gets the defaults', async () => {
     leaseDurationSeconds: 15,
     takeoverDelaySeconds: 5,
     startDeadlineSeconds: 60,
+    takeover: 'Lease',
+    onRenewalFailure: 'Stop',
   });
 });
 

@@ -192,11 +192,7 @@ describe('kilit doctor finds', () => {
         { name: 'app', image: 'example/none:1', imagePullPolicy: 'Never' },
         { name: 'istio-proxy', image: 'example/none:1', imagePullPolicy: 'Never' },
       ];
-      for (const body of [
-        ...hosts,
-        pod('bare-mesh', { spec: { ...idle.spec, containers: meshed } }),
-        pod('bare-kept', { metadata: { finalizers: ['kilit.dev/holder'] }, spec: idle.spec }),
-      ]) {
+      for (const body of [...hosts, pod('bare-mesh', { spec: { ...idle.spec, containers: meshed } })]) {
         await kube.must('POST', scene.podPath(), { body });
       }
       const moved = {
@@ -231,14 +227,12 @@ describe('kilit doctor finds', () => {
           `Two sidecars on port 9911 of node ${node}: ${namespace}/bare-a, ${namespace}/bare-b`,
         ),
         mesh: found('fail', `not excluded from the mesh: ${namespace}/bare-mesh`),
-        finalizers: found('warn', `${namespace}/bare-kept`),
         revision: found('fail', `not above 700000000000 of Lease ${namespace}/kilit.moved`),
         'stray-leases': found('warn', `${namespace}/kilit.moved`),
       });
       expect(findings.revision?.[0]?.todo).toContain('kilit base raise 702000000000');
     } finally {
-      await kube.ask('PATCH', scene.podPath('bare-kept'), { body: { metadata: { finalizers: null } } });
-      for (const name of ['bare-a', 'bare-b', 'bare-mesh', 'bare-kept'])
+      for (const name of ['bare-a', 'bare-b', 'bare-mesh'])
         await kube.ask('DELETE', `${scene.podPath(name)}?gracePeriodSeconds=0`);
       // Nobody else may: the policy kilit-lease-name stands.
       await kube.must('DELETE', scene.leasePath('moved'), { as: GARBAGE_COLLECTOR });
