@@ -12,7 +12,7 @@ export default defineConfig({
         test: {
           ...node,
           name: 'unit',
-          include: ['test/{cli,core,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
+          include: ['test/{cli,core,docs,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
           testTimeout: 30_000, // for a loaded machine: the property tests take a second each on a free one
         },
       },
