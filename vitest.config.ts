@@ -39,6 +39,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 300_000,
           globalSetup: ['test/support/cluster-setup.ts'],
+          setupFiles: ['test/support/tell-why-failed.ts'],
         },
       },
     ],
