@@ -12,7 +12,8 @@ export default defineConfig({
         test: {
           ...node,
           name: 'unit',
-          include: ['test/{cli,core,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
+          include: ['test/{cli,core,docs,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
+          testTimeout: 30_000, // for a loaded machine: the property tests take a second each on a free one
         },
       },
       {
@@ -48,6 +49,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 300_000,
           globalSetup: ['test/support/cluster-setup.ts'],
+          setupFiles: ['test/support/tell-why-failed.ts'],
         },
       },
     ],

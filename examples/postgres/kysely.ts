@@ -4,7 +4,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 
 interface Schema {
-  charge: { customer: number; cents: number };
+  'shop.charge': { customer: number; cents: number };
 }
 
 /** Kysely on the one connection whose transaction has entered; the guard commits it and gives it back. */
@@ -26,8 +26,12 @@ const guard = postgresGuard(pool, { resource: 'shop/billing' });
 try {
   await guard.seal(token);
   await guard.transaction(token, async (client) => {
-    await on(client).insertInto('charge').values({ customer: 1, cents: 990 }).execute();
+    await on(client).insertInto('shop.charge').values({ customer: 1, cents: 990 }).execute();
   });
+} catch (error) {
+  // A stale token: another holds the lock now.
+  console.error(String(error));
+  process.exitCode = 1;
 } finally {
   await pool.end();
 }

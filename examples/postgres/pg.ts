@@ -9,8 +9,12 @@ const guard = postgresGuard(pool, { resource: 'shop/billing' });
 try {
   await guard.seal(token);
   await guard.transaction(token, async (client) => {
-    await client.query('insert into charge (customer, cents) values ($1, $2)', [1, 990]);
+    await client.query('insert into shop.charge (customer, cents) values ($1, $2)', [1, 990]);
   });
+} catch (error) {
+  // A stale token: another holds the lock now.
+  console.error(String(error));
+  process.exitCode = 1;
 } finally {
   await pool.end();
 }

@@ -9,8 +9,12 @@ const guard = postgresJsGuard(sql, { resource: 'shop/billing' });
 try {
   await guard.seal(token);
   await guard.transaction(token, async (tx) => {
-    await tx`insert into charge (customer, cents) values (${1}, ${990})`;
+    await tx`insert into shop.charge (customer, cents) values (${1}, ${990})`;
   });
+} catch (error) {
+  // A stale token: another holds the lock now.
+  console.error(String(error));
+  process.exitCode = 1;
 } finally {
   await sql.end();
 }

@@ -25,6 +25,18 @@ export const PORT_ANNOTATION = 'kilit.dev/port';
 /** On a lock, value `"true"`: lets a held lock be deleted; its holder is stopped first. No other value does. */
 export const FORCE_DELETE_ANNOTATION = 'kilit.dev/force-delete';
 
+/** On a lock, written by an administrator: break the grant of this token. JSON `{ token, by, reason }`. */
+export const BREAK_ANNOTATION = 'kilit.dev/break';
+/** On a lock, written by an administrator: let the present holder hand the lock over. JSON `{ token, by, reason }`. */
+export const HANDOVER_ANNOTATION = 'kilit.dev/handover';
+
+/** On a held Lease: the operator asks the holder to yield, a YieldReason. Gone with the next grant. */
+export const YIELD_ANNOTATION = 'kilit.dev/yield';
+/** On a Pod: the token of its last grant, under which no program of it started. Gone with its next grant. */
+export const NOT_STARTED_ANNOTATION = 'kilit.dev/not-started';
+/** On a Lease that was broken: the holder of the broken grant, which may still be alive. Gone with the next grant. */
+export const BROKEN_HOLDER_ANNOTATION = 'kilit.dev/broken-holder';
+
 /** On a Lease, part of the terms of a grant: what a grant after an expiry adds to the lease duration, in seconds. */
 export const TAKEOVER_DELAY_ANNOTATION = 'kilit.dev/takeover-delay-seconds';
 /** On a Lease, part of the terms of a grant: the holder's termination grace period, in seconds. */
@@ -32,8 +44,21 @@ export const GRACE_ANNOTATION = 'kilit.dev/grace-seconds';
 /** On a Lease, part of the terms of a grant: the node the holder runs on. */
 export const NODE_ANNOTATION = 'kilit.dev/node';
 
+/** On any Lease, value `"true"`: each new holder gets a fencing token, whatever library elects it. Off by default in the chart. */
+export const FENCED_LABEL = 'kilit.dev/fenced';
+/** On a fenced Lease: the `acquireTime` of the holder that its token was minted for, `""` before the first. */
+export const FENCED_ACQUIRE_TIME_ANNOTATION = 'kilit.dev/fenced-acquire-time';
+/** On a Lease, part of the terms of a grant: `PodGone`, or absent for `Lease`. */
+export const TAKEOVER_ANNOTATION = 'kilit.dev/takeover';
+/** On a Lease, part of the terms of a grant: `ContinueFenced`, or absent for `Stop`. */
+export const ON_RENEWAL_FAILURE_ANNOTATION = 'kilit.dev/on-renewal-failure';
+/** On a Lease that was written for a new revision alone, after a restore of etcd: the revision that it had. */
+export const REFRESHED_ANNOTATION = 'kilit.dev/refreshed';
+
 /** Keeps a lock until its holder is dead or its lease has lapsed. */
 export const LOCK_FINALIZER = 'kilit.dev/holder';
+/** Keeps the object of a Pod that is granted a lock under `takeover: PodGone`, and with it the proof of its end. */
+export const POD_FINALIZER = 'kilit.dev/holder';
 
 /** Prefix of the Lease, the Role and the RoleBinding of a lock: `kilit.<lock>`. */
 export const LEASE_PREFIX = 'kilit.';
@@ -49,6 +74,12 @@ export const CANARY_LEASE = 'kilit.canary';
 /** Names of the two injected containers. */
 export const SIDECAR_CONTAINER = 'kilit';
 export const RESET_CONTAINER = 'kilit-reset';
+
+/**
+ * The sidecar's exit code when no program was given a token in its life: it found the mark of a fresh start, by which all
+ * earlier programs are dead, and never wrote a token. Any other end has another code.
+ */
+export const IDLE_EXIT_CODE = 80;
 
 /** Default port of the sidecar's read-only probe and metrics server. */
 export const DEFAULT_PORT = 9911;
@@ -67,3 +98,6 @@ export const SOCKET_ENV = 'KILIT_SOCKET';
 /** A Lease's holder: Pod name and UID. The policy compares the part after the last underscore with the writer's Pod UID. */
 export const holderIdentity = (pod: { readonly name: string; readonly uid: string }): string =>
   `${pod.name}_${pod.uid}`;
+
+/** Holds a broken lock until its former holder is stopped. `broken` is no Pod's UID, so nobody renews or releases it. */
+export const breakIdentity = (lockUid: string): string => `break-${lockUid}_broken`;

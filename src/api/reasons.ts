@@ -39,6 +39,8 @@ export const ReadyReason = {
   PolicyNotEnforced: 'PolicyNotEnforced',
   /** The annotation with the token base is no decimal integer below 10^16. */
   TokenBaseInvalid: 'TokenBaseInvalid',
+  /** The cluster's revision is lower than it was: a token could come again. The message says which token base mends it. */
+  RevisionFellBehind: 'RevisionFellBehind',
   /** The Lease carries no valid token: somebody wrote it past the policy. */
   LeaseInvalid: 'LeaseInvalid',
   /** The operator could not write; the message carries the API server's answer. It tries again by itself. */
@@ -54,6 +56,15 @@ export const HeldReason = {
   Granted: 'Granted',
   /** The holder's sidecar has confirmed the grant. */
   Confirmed: 'Confirmed',
+  /**
+   * The holder has not renewed in time, and by `takeover: PodGone` the lock waits for the end of its Pod; or by
+   * `onRenewalFailure: ContinueFenced` it may go on as long as nobody waits.
+   */
+  HolderSilent: 'HolderSilent',
+  /** The operator has asked the holder to yield; it holds until its programs have ended. */
+  YieldAsked: 'YieldAsked',
+  /** An administrator broke the grant; its holder may still be alive, and nobody else is granted the lock yet. */
+  Broken: 'Broken',
   /** Nobody holds the lock. */
   Free: 'Free',
   /** The Lease is gone or was made anew; an earlier holder may still be alive. */
@@ -71,12 +82,43 @@ export const EndReason = {
   NotConfirmed: 'NotConfirmed',
   /** The lock was deleted. */
   LockDeleted: 'LockDeleted',
+  /** An administrator broke the grant, and its holder has been stopped since. */
+  Broken: 'Broken',
 } as const;
 export type EndReason = (typeof EndReason)[keyof typeof EndReason];
+
+/** Why the operator asks a holder to yield; the value of the annotation `kilit.dev/yield`. */
+export const YieldReason = {
+  /** A Pod of the same workload with a newer template waits: a rolling update. */
+  NewerRevision: 'NewerRevision',
+  /** The holder's node is cordoned, and a Pod on another node waits: a drain. */
+  NodeDrain: 'NodeDrain',
+  /** No program of the holder has run within `startDeadlineSeconds`: bad image, crash loop. */
+  NotStarted: 'NotStarted',
+  /** It has held for `maxHoldSeconds`, and another waits. */
+  MaxHold: 'MaxHold',
+  /** An administrator asked for it. */
+  Requested: 'Requested',
+} as const;
+export type YieldReason = (typeof YieldReason)[keyof typeof YieldReason];
 
 /** Reasons of events on locks and Pods, besides the ones above. */
 export const EventReason = {
   Queued: 'Queued',
   Granted: 'Granted',
   Lost: 'Lost',
+  /** The holder could not renew by its deadline and goes on behind its guard (`onRenewalFailure: ContinueFenced`). */
+  Unrenewed: 'Unrenewed',
+  /** It could renew again; nobody had taken the lock over. */
+  Renewed: 'Renewed',
+  /** The holder was asked to yield. */
+  YieldAsked: 'YieldAsked',
+  /** The holder yielded, and waits again. */
+  Yielded: 'Yielded',
+  /** An administrator broke the grant. */
+  Broken: 'Broken',
+  /** The holder was asked to yield, because an administrator wanted it. */
+  HandedOver: 'HandedOver',
+  /** An administrator's request was taken off the lock and not carried out. */
+  RequestDropped: 'RequestDropped',
 } as const;

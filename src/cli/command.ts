@@ -1,3 +1,7 @@
+import type { Io } from './io.ts';
+import { nearestOf } from './nearest.ts';
+import { type Input, type Option, readInput } from './options.ts';
+
 /** A command of `kilit`: a word that does something, or a group of such words. */
 export type Command = Group | Action;
 
@@ -17,13 +21,16 @@ export interface Action extends Described {
   /** What it does, its limits, what it prints. */
   readonly help: string;
   readonly examples: readonly string[];
-  /** What goes to standard output. */
-  readonly run: () => string;
+  /** What it takes besides options, in order, such as `LOCK`; all of it is required, but for what stands in brackets. */
+  readonly operands?: readonly string[];
+  readonly options?: readonly Option[];
+  /** Returns the exit code (`failure.ts`). @throws Failure for what a person can mend. */
+  readonly run: (input: Input, io: Io) => number | Promise<number>;
 }
 
 /** What a command line asks for. */
 export type Request =
-  | { readonly kind: 'run'; readonly action: Action }
+  | { readonly kind: 'run'; readonly action: Action; readonly input: Input }
   | { readonly kind: 'help'; readonly path: readonly string[]; readonly command: Command }
   | { readonly kind: 'version' }
   | { readonly kind: 'fault'; readonly message: string };
@@ -35,46 +42,33 @@ export function parse(root: Group, words: readonly string[]): Request {
   if (words[0] === 'help') return parse(root, [...words.slice(1), '--help']);
   let command: Command = root;
   const path: string[] = [];
-  for (const word of words) {
+  for (const [index, word] of words.entries()) {
+    if (command.kind === 'action') return run(command, path, words.slice(index));
     if (HELP.has(word)) return { kind: 'help', path, command };
     if (word === '--version' && path.length === 0) return { kind: 'version' };
-    const next: Command | undefined = command.kind === 'group' ? own(command.commands, word) : undefined;
+    const next: Command | undefined = own(command.commands, word);
     if (next === undefined) return { kind: 'fault', message: unknown(command, path, word) };
     command = next;
     path.push(word);
   }
-  return command.kind === 'action' ? { kind: 'run', action: command } : { kind: 'help', path, command };
+  return command.kind === 'action' ? run(command, path, []) : { kind: 'help', path, command };
+}
+
+function run(action: Action, path: readonly string[], words: readonly string[]): Request {
+  const own = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
+  if (own.some((word) => HELP.has(word))) return { kind: 'help', path, command: action };
+  const input = readInput(action, words);
+  if (!('fault' in input)) return { kind: 'run', action, input };
+  const name = ['kilit', ...path].join(' ');
+  return { kind: 'fault', message: `'${name}' ${input.fault} See: ${name} --help` };
 }
 
 /** `constructor` is no command. */
 const own = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined;
 
-function unknown(command: Command, path: readonly string[], word: string): string {
+function unknown(group: Group, path: readonly string[], word: string): string {
   const before = ['kilit', ...path].join(' ');
-  const help = `See: ${before} --help`;
-  if (command.kind === 'action') return `'${before}' takes no argument '${word}'. ${help}`;
-  const nearest = nearestOf(Object.keys(command.commands), word);
-  return `'${before} ${word}' is no command.${nearest === undefined ? '' : ` Did you mean '${before} ${nearest}'?`} ${help}`;
-}
-
-const MAX_EDITS = 2;
-
-function nearestOf(names: readonly string[], word: string): string | undefined {
-  const near = names.map((name) => ({ name, edits: distance(name, word) })).filter(({ edits }) => edits <= MAX_EDITS);
-  return near.toSorted((a, b) => a.edits - b.edits)[0]?.name;
-}
-
-/** Edits from one word to the other (Levenshtein). */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
+  const nearest = nearestOf(Object.keys(group.commands), word);
+  return `'${before} ${word}' is no command.${nearest === undefined ? '' : ` Did you mean '${before} ${nearest}'?`} See: ${before} --help`;
 }

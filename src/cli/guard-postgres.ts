@@ -1,8 +1,12 @@
 import { installSql, uninstallSql } from '../guards/postgres/sql.ts';
 import type { Group } from './command.ts';
+import { Exit } from './failure.ts';
+import type { Io } from './io.ts';
 
-const INSTALL = 'npx kilit guard postgres sql | psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction';
-const UNINSTALL = 'npx kilit guard postgres uninstall | psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction';
+const PSQL = 'psql "$DATABASE_URL" -v ON_ERROR_STOP=1 --single-transaction -f kilit.sql';
+/** Not by a pipe: psql would take the empty output of a command that was not found for a success. */
+export const INSTALL = `kilit guard postgres sql > kilit.sql && ${PSQL}`;
+const UNINSTALL = `kilit guard postgres uninstall > kilit.sql && ${PSQL}`;
 
 export const guardPostgres: Group = {
   kind: 'group',
@@ -15,8 +19,8 @@ export const guardPostgres: Group = {
       help: `Prints SQL that makes schema 'kilit' with its functions, views and roles. Run it once for each database, as a
 superuser or the database's owner; again to upgrade: marks and protected tables stay.
 Nothing is refused before a table is protected or a program enters.`,
-      examples: [INSTALL, 'npx kilit guard postgres sql > migrations/0042-kilit.sql'],
-      run: installSql,
+      examples: [INSTALL, 'kilit guard postgres sql > migrations/0042-kilit.sql'],
+      run: (_, io) => print(io, installSql()),
     },
     uninstall: {
       kind: 'action',
@@ -24,7 +28,12 @@ Nothing is refused before a table is protected or a program enters.`,
       help: `Prints SQL that drops schema 'kilit', the triggers on protected tables, and the roles if nothing else needs them.
 Nothing refuses an old token afterwards, and the marks are lost.`,
       examples: [UNINSTALL],
-      run: uninstallSql,
+      run: (_, io) => print(io, uninstallSql()),
     },
   },
 };
+
+function print(io: Io, sql: string): number {
+  io.out(sql);
+  return Exit.ok;
+}

@@ -1,4 +1,5 @@
-import { TOKEN_ANNOTATION } from '../api/names.ts';
+import { TOKEN_ANNOTATION, YIELD_ANNOTATION } from '../api/names.ts';
+import { type OnRenewalFailure, onRenewalFailureOf } from './grant-terms.ts';
 import { parseMicroTime } from './micro-time.ts';
 import { type FencingToken, parseFencingToken } from './token.ts';
 
@@ -9,6 +10,7 @@ export interface Grant {
   readonly acquireTime: string;
   /** Fixed at the grant; a change at the lock is taken over at the next grant. */
   readonly leaseDurationMs: number;
+  readonly onRenewalFailure: OnRenewalFailure;
 }
 
 /** A Lease as the sidecar sees it. */
@@ -19,6 +21,8 @@ export interface ObservedLease {
   readonly holder: string;
   /** Whether the holder has written since the grant (a grant writes `renewTime = acquireTime`). */
   readonly confirmed: boolean;
+  /** Why the operator asks the holder to yield (a YieldReason), if it does. */
+  readonly yieldAsked: string | undefined;
   /** The grant of the present holder, or what is wrong with it. */
   readonly grant: Grant | { readonly fault: string };
   /** The object as read: what a write sends back, with one field changed. */
@@ -56,10 +60,11 @@ export function readLease(object: unknown): LeaseReading {
   const holder = spec.holderIdentity ?? '';
   if (typeof holder !== 'string') return unreadable(`holderIdentity must be a string, got ${show(holder)}`);
   const confirmed = spec.renewTime !== spec.acquireTime;
-  return {
-    kind: 'lease',
-    lease: { revision, holder, confirmed, grant: readGrant(metadata, spec), raw: { ...object, metadata, spec } },
-  };
+  const asked = isRecord(metadata.annotations) ? metadata.annotations[YIELD_ANNOTATION] : undefined;
+  const yieldAsked = typeof asked === 'string' ? asked : undefined;
+  const grant = readGrant(metadata, spec);
+  const raw = { ...object, metadata, spec };
+  return { kind: 'lease', lease: { revision, holder, confirmed, yieldAsked, grant, raw } };
 }
 
 /** Reads a resourceVersion; `undefined` if it is no decimal number below 10^20. */
@@ -82,7 +87,8 @@ function readGrant(metadata: RawLease['metadata'], spec: RawLease['spec']): Gran
   if (typeof acquireTime !== 'string' || parseMicroTime(acquireTime) === undefined) {
     return { fault: `acquireTime must be a time with six fraction digits, got ${show(acquireTime)}` };
   }
-  return { token, acquireTime, leaseDurationMs: seconds * 1000 };
+  const onRenewalFailure = onRenewalFailureOf(annotations);
+  return { token, acquireTime, leaseDurationMs: seconds * 1000, onRenewalFailure };
 }
 
 /** Whether a Lease still records this very grant to this holder. Durations may differ: they belong to the next grant. */

@@ -1,3 +1,5 @@
+import { YieldReason } from '../api/reasons.ts';
+import { LONG_HOLD_MS } from './backoff.ts';
 import { type Grant, type ObservedLease, recordsGrant } from './holder-lease.ts';
 import { deadlineAt, requestTimeoutMs, restMs, stopAfterToldMs } from './holder-timing.ts';
 import {
@@ -16,12 +18,14 @@ import type { Instant } from './lease.ts';
 
 /** The moves that several states share. `Confirming`, `Holding` … are members of the union HolderState. */
 export type StateOf<Kind extends HolderState['kind']> = Extract<HolderState, { readonly kind: Kind }>;
-export type Trying = StateOf<'confirming' | 'holding' | 'releasing'>;
-export type Tenured = StateOf<'opening' | 'holding' | 'losing'>;
+export type Trying = StateOf<'confirming' | 'holding' | 'unrenewed' | 'releasing'>;
+export type Tenured = StateOf<'opening' | 'holding' | 'unrenewed' | 'losing'>;
 export type Moment = Pick<HolderEvent, 'now' | 'jitter'>;
 
 export function isTrying(state: HolderState): state is Trying {
-  return state.kind === 'confirming' || state.kind === 'holding' || state.kind === 'releasing';
+  return (
+    state.kind === 'confirming' || state.kind === 'holding' || state.kind === 'unrenewed' || state.kind === 'releasing'
+  );
 }
 
 export const stay = (state: HolderState): Step => ({ state, effects: [] });
@@ -64,15 +68,18 @@ export function settle(state: HolderState, { now }: Moment): Step {
   const { grant } = lease;
   const attempt: Attempt = { kind: 'resting', until: now, failures: 0 };
   // A confirmed grant that this process does not use was used by an earlier life, or given up: those programs are dead.
-  return lease.confirmed
+  // One that is asked back before it is used has started nothing.
+  return lease.confirmed || lease.yieldAsked !== undefined
     ? write({ ...base, kind: 'releasing', grant, attempt, next: 'wait' }, now)
     : write({ ...base, kind: 'confirming', grant, attempt }, now);
 }
 
-const PURPOSE = { confirming: 'confirm', holding: 'renew', releasing: 'release' } as const satisfies Record<
-  Trying['kind'],
-  WritePurpose
->;
+const PURPOSE = {
+  confirming: 'confirm',
+  holding: 'renew',
+  unrenewed: 'renew',
+  releasing: 'release',
+} as const satisfies Record<Trying['kind'], WritePurpose>;
 
 /** Sends the state's write; only while the Lease as known records the state's grant, for it is sent back changed. */
 export function write(state: Trying, now: Instant): Step {
@@ -106,7 +113,7 @@ export function retry(state: Trying, result: Exclude<WriteResult['kind'], 'ok'>,
 }
 
 export function rest<State extends Trying>(state: State, { now, jitter }: Moment): State {
-  const purpose = state.kind === 'releasing' ? 'release' : 'hold';
+  const purpose = state.kind === 'releasing' ? 'release' : state.kind === 'unrenewed' ? 'goOn' : 'hold';
   const { failures } = state.attempt;
   const pause = restMs({ leaseMs: state.grant.leaseDurationMs, failures, jitter, purpose });
   return { ...state, attempt: { kind: 'resting', until: now + pause, failures } };
@@ -131,15 +138,16 @@ export function open(state: StateOf<'confirming'>, sentAt: Instant): Step {
 /** The end of a grant that a program may have used: files first, then everything else. */
 export function lose(state: Tenured, now: Instant, reason: LossReason): Step {
   const { token } = state.grant;
+  const heldMs = Math.max(isPlanned(state, reason) ? LONG_HOLD_MS : 0, now - state.heldSince);
   return {
     state: { ...baseOf(state), kind: 'lost', reason, token },
-    effects: [
-      { kind: 'removeFiles' },
-      { kind: 'tell' },
-      { kind: 'exit', reason, loss: { token, heldMs: Math.max(0, now - state.heldSince) } },
-    ],
+    effects: [{ kind: 'removeFiles' }, { kind: 'tell' }, { kind: 'exit', reason, loss: { token, heldMs } }],
   };
 }
+
+/** A hand-over that is no fault of this Pod's: nothing to back off from, and the next holder waits for the release. */
+const isPlanned = (state: Tenured, reason: LossReason): boolean =>
+  reason === LossReason.YieldAsked && state.seen?.lease?.yieldAsked !== YieldReason.NotStarted;
 
 /** The end of a process under which no program ran. A loss that the back-off must count carries `loss`. */
 export function end(state: HolderState, reason: LossReason, options: { readonly counts: boolean }): Step {
@@ -156,8 +164,9 @@ export function tellOrLose(state: Tenured, now: Instant, reason: LossReason): St
   if (state.mode === 'gate' || state.kind === 'opening') return lose(state, now, reason);
   if (state.kind === 'losing') return stay(state);
   const { grant, renewedAt, deadline, heldSince } = state;
+  const told = now + stopAfterToldMs(grant.leaseDurationMs);
   const stopAt =
-    reason === LossReason.DeadlinePassed ? deadline : Math.min(deadline, now + stopAfterToldMs(grant.leaseDurationMs));
+    state.kind === 'unrenewed' ? told : reason === LossReason.DeadlinePassed ? deadline : Math.min(deadline, told);
   return {
     state: { ...baseOf(state), kind: 'losing', grant, renewedAt, deadline, heldSince, reason, stopAt },
     effects: [{ kind: 'removeFiles' }, { kind: 'tell' }],
@@ -169,11 +178,12 @@ export function lossBy(state: Tenured): LossReason | undefined {
   const lease = state.seen?.lease;
   if (lease === undefined) return LossReason.LeaseDeleted;
   if (lease.holder !== state.identity) return LossReason.HolderChanged;
-  return recordsGrant(lease, state.identity, state.grant) ? undefined : LossReason.GrantChanged;
+  if (!recordsGrant(lease, state.identity, state.grant)) return LossReason.GrantChanged;
+  return lease.yieldAsked === undefined ? undefined : LossReason.YieldAsked;
 }
 
 /** The program said that it stopped: give the grant back if the Lease still records it, and wait. */
-export function giveBack(state: StateOf<'holding' | 'losing'>, moment: Moment): Step {
+export function giveBack(state: StateOf<'holding' | 'unrenewed' | 'losing'>, moment: Moment): Step {
   const base = baseOf(state);
   const cleared: readonly Effect[] = [{ kind: 'removeFiles' }, { kind: 'tell' }];
   const attempt: Attempt = { kind: 'resting', until: moment.now, failures: 0 };

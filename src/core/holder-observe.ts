@@ -35,17 +35,18 @@ function followLease(state: HolderState, moment: Moment): Step {
     case 'waiting':
       return settle(state, moment);
     case 'confirming':
-      return recordsGrant(state.seen?.lease, state.identity, state.grant)
+      return recordsGrant(state.seen?.lease, state.identity, state.grant) && state.seen.lease.yieldAsked === undefined
         ? resume(state, moment)
         : settle(state, moment);
     case 'releasing':
       return followReleasing(state, moment);
     case 'opening':
     case 'holding':
+    case 'unrenewed':
     case 'losing': {
       const reason = lossBy(state);
       if (reason !== undefined) return tellOrLose(state, moment.now, reason);
-      return state.kind === 'holding' ? resume(state, moment) : stay(state);
+      return state.kind === 'holding' || state.kind === 'unrenewed' ? resume(state, moment) : stay(state);
     }
     default:
       return assertNever(state);

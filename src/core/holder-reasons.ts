@@ -6,6 +6,7 @@ const SENTENCES: Readonly<Record<LossReason, string>> = {
   HolderChanged: 'the Lease names another holder',
   GrantChanged: 'the Lease records another grant to this Pod',
   LeaseDeleted: 'the Lease was deleted',
+  YieldAsked: 'the operator asked this Pod to yield the lock',
   Terminated: 'the sidecar was told to end',
   FilesFailed: 'the token could not be written to the shared volume',
   Crashed: 'the sidecar met an unexpected error',

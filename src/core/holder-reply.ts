@@ -16,6 +16,7 @@ import {
 import { followReleasing, observe } from './holder-observe.ts';
 import { deadlineAt, renewAt } from './holder-timing.ts';
 import { type HolderEvent, type HolderState, LossReason, type Step } from './holder-types.ts';
+import { renewAgain } from './holder-unrenewed.ts';
 
 type Wrote = Extract<HolderEvent, { readonly kind: 'wrote' }>;
 
@@ -36,17 +37,21 @@ export function onReply(state: HolderState, event: Wrote): Step {
     case 'releasing':
       return followReleasing({ ...known, attempt: { kind: 'resting', until: now, failures: 0 } }, event);
     case 'confirming':
-      if (!recordsGrant(known.seen?.lease, known.identity, known.grant)) return settle(known, event);
+      if (!recordsGrant(known.seen?.lease, known.identity, known.grant) || known.seen.lease.yieldAsked !== undefined)
+        return settle(known, event);
       // The validity of this reply may have ended while it was on its way (etcd-io/etcd#9921): confirm once more.
       if (now >= deadlineAt(sentAt, known.grant.leaseDurationMs)) return stay(rest(known, event));
       return open(known, sentAt);
-    case 'holding': {
+    case 'holding':
+    case 'unrenewed': {
       const reason = lossBy(known);
       if (reason !== undefined) return tellOrLose(known, now, reason);
       const { leaseDurationMs } = known.grant;
       const until = renewAt(sentAt, leaseDurationMs);
       const deadline = deadlineAt(sentAt, leaseDurationMs);
-      return stay({ ...known, renewedAt: sentAt, deadline, attempt: { kind: 'resting', until, failures: 0 } });
+      const attempt = { kind: 'resting', until, failures: 0 } as const;
+      if (known.kind === 'unrenewed') return renewAgain(known, event, { renewedAt: sentAt, deadline, attempt });
+      return stay({ ...known, renewedAt: sentAt, deadline, attempt });
     }
     default:
       return assertNever(known);

@@ -33,13 +33,21 @@ export function restMs(options: {
   readonly leaseMs: number;
   readonly failures: number;
   readonly jitter: number;
-  readonly purpose: 'hold' | 'release';
+  /** `goOn`: past the deadline, by `onRenewalFailure: ContinueFenced`. */
+  readonly purpose: 'hold' | 'goOn' | 'release';
 }): number {
   const { leaseMs, failures, jitter, purpose } = options;
-  const longest = purpose === 'hold' ? leaseMs / 15 : leaseMs * 0.66;
+  const longest = {
+    hold: leaseMs / 15,
+    goOn: Math.min(leaseMs / 3, LONGEST_REST_UNRENEWED_MS),
+    release: leaseMs * 0.66,
+  }[purpose];
   const base = Math.min((leaseMs / 30) * 2 ** Math.min(Math.max(failures - 1, 0), 10), longest);
   return base * (0.5 + Math.min(Math.max(jitter, 0), 1));
 }
+
+/** Past the deadline nobody waits for this holder's every try, but it must see soon that somebody else holds. */
+const LONGEST_REST_UNRENEWED_MS = 30_000;
 
 /** When a state wants the next `tick`, if nothing else happens before; `undefined`: never. */
 export function nextWake(state: HolderState): Instant | undefined {
@@ -49,6 +57,7 @@ export function nextWake(state: HolderState): Instant | undefined {
     case 'lost':
       return undefined;
     case 'confirming':
+    case 'unrenewed':
     case 'releasing':
       return state.attempt.kind === 'resting' ? state.attempt.until : undefined;
     case 'opening':
@@ -65,7 +74,7 @@ export function nextWake(state: HolderState): Instant | undefined {
 }
 
 function stopsTrustingAt(state: HolderState & { kind: 'holding' }, mode: Mode): Instant {
-  return mode === 'gate'
+  return mode === 'gate' || state.grant.onRenewalFailure === 'ContinueFenced'
     ? state.deadline
     : Math.min(state.deadline, tellAt(state.renewedAt, state.grant.leaseDurationMs));
 }

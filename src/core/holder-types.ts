@@ -15,6 +15,8 @@ export const LossReason = {
   GrantChanged: 'GrantChanged',
   /** The Lease is gone or on its way out: the lock was deleted. */
   LeaseDeleted: 'LeaseDeleted',
+  /** The operator asks this Pod to hand the lock over: a rolling update, a drain, an administrator. */
+  YieldAsked: 'YieldAsked',
   /** The sidecar got SIGTERM. */
   Terminated: 'Terminated',
   /** The token could not be written for the program. */
@@ -66,6 +68,8 @@ interface Tenure extends Base {
  *                  │  ▲ passed on              ▲       │
  *                  ▼  │                        │       │
  *               confirming ──▶ opening ──▶ holding ──▶ losing (standby)
+ *                                 │           ▲ ▼          │
+ *                                 │        unrenewed       │   (ContinueFenced)
  *                                 └────────────┴──────────┴──▶ lost: files removed, exit non-zero
  * ```
  */
@@ -79,6 +83,12 @@ export type HolderState =
   /** Confirmed; the files are being written. A program may start at any moment. */
   | (Tenure & { readonly kind: 'opening' })
   | (Tenure & { readonly kind: 'holding'; readonly attempt: Attempt })
+  /**
+   * By `onRenewalFailure: ContinueFenced`: past the deadline, and the program goes on behind its guard. Somebody else may
+   * hold the lock by now. It ends when the Lease is seen to record this grant no more, and becomes `holding` again when a
+   * renewal succeeds: a write that finds this very grant proves that there was no other in between.
+   */
+  | (Tenure & { readonly kind: 'unrenewed'; readonly attempt: Attempt; readonly since: Instant })
   /** Standby only: the program was told to stop, and is restarted at `stopAt` unless it says that it did. */
   | (Tenure & { readonly kind: 'losing'; readonly reason: LossReason; readonly stopAt: Instant })
   /** No program of this grant is alive: it is given back. */
@@ -147,6 +157,14 @@ export type Effect =
   | { readonly kind: 'openGate' }
   /** Tells those who watch the socket what the state is now. */
   | { readonly kind: 'tell' }
+  /** Tells people, by an event and a metric, that renewals fail past the deadline, or work again. Best effort. */
+  | {
+      readonly kind: 'note';
+      readonly reason: 'Unrenewed' | 'Renewed';
+      readonly token: FencingToken;
+      /** How long the last good renewal was ago when it began or ended. */
+      readonly sinceRenewalMs: number;
+    }
   /** Records `loss` (the back-off counts it) and its reason, then ends the process with a code other than 0. */
   | {
       readonly kind: 'exit';

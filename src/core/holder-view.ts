@@ -1,17 +1,20 @@
 import { assertNever } from './assert-never.ts';
+import type { StateOf } from './holder-moves.ts';
 import type { HolderState } from './holder-types.ts';
+import { continues } from './holder-unrenewed.ts';
 import type { Instant } from './lease.ts';
 
 /** What a program may know of its lock: the body of `GET /v1/lock` and of each event of `GET /v1/watch`. */
 export interface LockView {
   /**
-   * `waiting`: another holds it, or nobody does. `held`: the token is valid. `losing`: stop now and say so (standby).
-   * `lost`: this Pod is about to be restarted.
+   * `waiting`: another holds it, or nobody does. `held`: the token is valid. `unrenewed`: the lease could not be renewed
+   * and another may hold the lock; go on only behind a guard that checks the token (`onRenewalFailure: ContinueFenced`).
+   * `losing`: stop now and say so (standby). `lost`: this Pod is about to be restarted.
    */
-  readonly state: 'waiting' | 'held' | 'losing' | 'lost';
-  /** A decimal string; present only while held. */
+  readonly state: 'waiting' | 'held' | 'unrenewed' | 'losing' | 'lost';
+  /** A decimal string; present only while held or unrenewed. */
   readonly token?: string;
-  /** Until the deadline, if no renewal succeeds before; present only while held. */
+  /** Until the deadline, if no renewal succeeds before; 0 while unrenewed; else absent. */
   readonly expiresInSeconds?: number;
   /** Until everything is restarted; present only while losing. */
   readonly stopInSeconds?: number;
@@ -38,8 +41,11 @@ export function viewOf(state: HolderState, now: Instant): LockView {
       return holder === '' || holder === state.identity ? { state: 'waiting' } : { state: 'waiting', holder };
     }
     case 'holding':
-      if (now >= state.deadline) return { state: 'lost', reason: 'DeadlinePassed' };
+      if (now >= state.deadline)
+        return continues(state) ? unrenewed(state) : { state: 'lost', reason: 'DeadlinePassed' };
       return { state: 'held', token: String(state.grant.token), expiresInSeconds: secondsBetween(now, state.deadline) };
+    case 'unrenewed':
+      return unrenewed(state);
     case 'losing':
       if (now >= state.stopAt) return { state: 'lost', reason: state.reason };
       return { state: 'losing', reason: state.reason, stopInSeconds: secondsBetween(now, state.stopAt) };
@@ -49,6 +55,12 @@ export function viewOf(state: HolderState, now: Instant): LockView {
       return assertNever(state);
   }
 }
+
+const unrenewed = ({ grant }: StateOf<'holding' | 'unrenewed'>): LockView => ({
+  state: 'unrenewed',
+  token: String(grant.token),
+  expiresInSeconds: 0,
+});
 
 /** Why a request of the program cannot be granted. */
 export interface Refusal {

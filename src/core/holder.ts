@@ -15,6 +15,7 @@ import { missRead, observe } from './holder-observe.ts';
 import { onReply } from './holder-reply.ts';
 import { renewAt, tellAt } from './holder-timing.ts';
 import { type HolderEvent, type HolderState, LossReason, type Mode, type Step } from './holder-types.ts';
+import { continues, goOn } from './holder-unrenewed.ts';
 
 /**
  * How a sidecar holds one lock: what it does next, given where it stands and what happened.
@@ -26,11 +27,13 @@ import { type HolderEvent, type HolderState, LossReason, type Mode, type Step } 
  * write was *sent*; a deadline that has passed is acted on before anything else that an event says; the files are gone
  * before the process exits; no program is given a token without a good reply; SIGTERM never releases.
  * Assumes: `event.now` never falls, and includes the time that the machine was suspended.
- * Not promised: that the program has stopped by its deadline. The kubelet stops it; the guard refuses it.
+ * Not promised: that the program has stopped by its deadline. The kubelet stops it; the guard refuses it. Under
+ * `onRenewalFailure: ContinueFenced` the deadline does not stop it at all.
  */
 export function step(state: HolderState, event: HolderEvent): Step {
   // A process that was stopped past its deadline loses with the first thing it sees, whatever that is.
   if (isTenured(state) && event.now >= endOf(state)) {
+    if (state.kind === 'holding' && continues(state)) return goOn(state, event, step);
     return lose(state, event.now, state.kind === 'losing' ? state.reason : LossReason.DeadlinePassed);
   }
   switch (event.kind) {
@@ -66,10 +69,13 @@ export function initialState(self: { readonly identity: string; readonly mode: M
 }
 
 function isTenured(state: HolderState): state is Tenured {
-  return state.kind === 'opening' || state.kind === 'holding' || state.kind === 'losing';
+  return state.kind === 'opening' || state.kind === 'holding' || state.kind === 'unrenewed' || state.kind === 'losing';
 }
 
-const endOf = (state: Tenured) => (state.kind === 'losing' ? state.stopAt : state.deadline);
+function endOf(state: Tenured): number {
+  if (state.kind === 'unrenewed') return Number.POSITIVE_INFINITY;
+  return state.kind === 'losing' ? state.stopAt : state.deadline;
+}
 
 type Event<Kind extends HolderEvent['kind']> = Extract<HolderEvent, { readonly kind: Kind }>;
 
@@ -100,7 +106,7 @@ function onFilesFailed(state: StateOf<'opening'>, event: HolderEvent): Step {
 }
 
 function onTick(state: HolderState, event: HolderEvent): Step {
-  if (state.kind === 'holding' && state.mode === 'standby') {
+  if (state.kind === 'holding' && state.mode === 'standby' && !continues(state)) {
     const { renewedAt, grant } = state;
     if (event.now >= tellAt(renewedAt, grant.leaseDurationMs))
       return tellOrLose(state, event.now, LossReason.DeadlinePassed);
@@ -121,9 +127,9 @@ function stop(
     : end(state, reason, { counts: reason === LossReason.Crashed });
 }
 
-/** Standby only: `POST /v1/release` while holding, either request after the program was told. */
+/** Standby only: `POST /v1/release` while holding, either request after the program was told or its lease unrenewed. */
 function onGivenUp(state: HolderState, event: Event<'releaseAsked' | 'stoodDown'>): Step {
   if (state.mode === 'gate') return stay(state);
-  if (state.kind === 'losing') return giveBack(state, event);
+  if (state.kind === 'losing' || state.kind === 'unrenewed') return giveBack(state, event);
   return state.kind === 'holding' && event.kind === 'releaseAsked' ? giveBack(state, event) : stay(state);
 }

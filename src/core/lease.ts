@@ -1,4 +1,13 @@
-import { GRACE_ANNOTATION, KIND, NODE_ANNOTATION, TAKEOVER_DELAY_ANNOTATION, TOKEN_ANNOTATION } from '../api/names.ts';
+import {
+  BROKEN_HOLDER_ANNOTATION,
+  GRACE_ANNOTATION,
+  KIND,
+  NODE_ANNOTATION,
+  TAKEOVER_DELAY_ANNOTATION,
+  TOKEN_ANNOTATION,
+  YIELD_ANNOTATION,
+} from '../api/names.ts';
+import { type OnRenewalFailure, onRenewalFailureOf, type Takeover, takeoverOf } from './grant-terms.ts';
 import type { PodView } from './pod.ts';
 import { type FencingToken, parseFencingToken } from './token.ts';
 
@@ -32,6 +41,8 @@ export interface Terms {
   readonly leaseDurationSeconds: number;
   readonly takeoverDelaySeconds: number;
   readonly gracePeriodSeconds: number;
+  readonly takeover: Takeover;
+  readonly onRenewalFailure: OnRenewalFailure;
 }
 
 /** What the operator keeps of a lock's Lease. */
@@ -51,6 +62,12 @@ export interface LeaseView {
   readonly terms: Terms;
   /** When this process first saw this very holder, acquireTime and renewTime. */
   readonly observedAt: Instant;
+  /** When this process first saw this very grant confirmed; `undefined`: it is not. */
+  readonly confirmedAt: Instant | undefined;
+  /** Why its holder was asked to yield, if it was. */
+  readonly yieldAsked: string | undefined;
+  /** The holder of the grant that an administrator broke, while the lock is held in its stead. */
+  readonly broken: Holder | undefined;
 }
 
 export interface Holder {
@@ -79,14 +96,23 @@ export function leaseView(lease: RawLease, now: Instant, previous: LeaseView | u
       leaseDurationSeconds: spec?.leaseDurationSeconds ?? DEFAULT_LEASE_DURATION_SECONDS,
       takeoverDelaySeconds: seconds(annotations[TAKEOVER_DELAY_ANNOTATION], DEFAULT_TAKEOVER_DELAY_SECONDS),
       gracePeriodSeconds: seconds(annotations[GRACE_ANNOTATION], DEFAULT_GRACE_SECONDS),
+      takeover: takeoverOf(annotations),
+      onRenewalFailure: onRenewalFailureOf(annotations),
     },
+    yieldAsked: annotations[YIELD_ANNOTATION],
+    broken: parseHolder(annotations[BROKEN_HOLDER_ANNOTATION], annotations[NODE_ANNOTATION]),
   };
-  const unchanged =
+  const sameGrant =
     previous?.uid === view.uid &&
     previous.holder?.identity === view.holder?.identity &&
-    previous.acquireTime === view.acquireTime &&
-    previous.renewTime === view.renewTime;
-  return { ...view, observedAt: unchanged ? previous.observedAt : now };
+    previous.acquireTime === view.acquireTime;
+  const unchanged = sameGrant && previous.renewTime === view.renewTime;
+  const confirmed = view.holder !== undefined && view.renewTime !== view.acquireTime;
+  return {
+    ...view,
+    observedAt: unchanged ? previous.observedAt : now,
+    confirmedAt: confirmed ? ((sameGrant ? previous.confirmedAt : undefined) ?? now) : undefined,
+  };
 }
 
 export const DEFAULT_LEASE_DURATION_SECONDS = 15;
@@ -106,7 +132,7 @@ function parseHolder(identity: string | undefined, node: string | undefined): Ho
 
 /** The terms of a grant to this Pod: the takeover delay also covers the kubelet's kills, one container after another. */
 export function grantTerms(
-  spec: { readonly leaseDurationSeconds: number; readonly takeoverDelaySeconds: number },
+  spec: Omit<Terms, 'gracePeriodSeconds'>,
   pod: Pick<PodView, 'containers' | 'graceSeconds'>,
 ): Terms {
   return {
@@ -114,6 +140,8 @@ export function grantTerms(
     takeoverDelaySeconds: Math.max(spec.takeoverDelaySeconds, SECONDS_PER_KILL * pod.containers + 1),
     // The API server knows no longest grace period; a Pod with an absurd one must not make its grant unwritable.
     gracePeriodSeconds: Math.min(pod.graceSeconds, LONGEST_SECONDS),
+    takeover: spec.takeover,
+    onRenewalFailure: spec.onRenewalFailure,
   };
 }
 

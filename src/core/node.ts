@@ -2,6 +2,8 @@
 export interface NodeView {
   readonly name: string;
   readonly ready: boolean;
+  /** Nothing new is scheduled onto it: the beginning of a drain. */
+  readonly cordoned: boolean;
   readonly kubeletVersion: string;
   readonly declaredFeatures: readonly string[];
 }
@@ -9,6 +11,7 @@ export interface NodeView {
 /** The part of a Node that decisions read. */
 export interface RawNode {
   readonly metadata: { readonly name: string };
+  readonly spec?: { readonly unschedulable?: boolean };
   readonly status?: {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
     readonly nodeInfo?: { readonly kubeletVersion?: string };
@@ -20,6 +23,7 @@ export function nodeView(node: RawNode): NodeView {
   return {
     name: node.metadata.name,
     ready: node.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') ?? false,
+    cordoned: node.spec?.unschedulable ?? false,
     kubeletVersion: node.status?.nodeInfo?.kubeletVersion ?? '',
     declaredFeatures: node.status?.declaredFeatures ?? [],
   };

@@ -4,10 +4,29 @@ import type { Instant, LeaseView } from './lease.ts';
 import type { LockView } from './lock.ts';
 import type { NodeView } from './node.ts';
 import type { PodView } from './pod.ts';
+import type { FencingToken } from './token.ts';
+
+/** What this process remembers of a time when the cluster's revision was greater: etcd was restored since. */
+export interface RevisionFall {
+  /** The highest revision seen before. */
+  readonly from: bigint;
+  /** The revision at which the cluster came back. */
+  readonly to: bigint;
+  /** No token above this one can have been issued before. */
+  readonly issued: FencingToken;
+}
 
 /** May grants be given at all? Open only while the token rule is known to be enforced. */
 export type GrantGate =
-  | { readonly open: true; readonly base: bigint }
+  | {
+      readonly open: true;
+      readonly base: bigint;
+      readonly fall?: RevisionFall;
+      /** The cluster has reached this revision at least. */
+      readonly revision?: bigint;
+      /** The greatest token seen in the cluster: what a token base must be above. */
+      readonly highestToken?: FencingToken;
+    }
   | { readonly open: false; readonly reason: ReadyReason; readonly message: string };
 
 /** Everything that one pass over a lock looks at. */

@@ -1,13 +1,17 @@
 import {
   LEADER_LABEL,
   LOCK_LABEL,
+  NOT_STARTED_ANNOTATION,
   QUEUED_AT_ANNOTATION,
   RESET_CONTAINER,
   SIDECAR_CONTAINER,
   TOKEN_ANNOTATION,
 } from '../api/names.ts';
 import { isConfirmedDead } from './death.ts';
+import type { Instant } from './lease.ts';
+import { type Progress, progressOf } from './progress.ts';
 import { gatedInitContainers, type RawPod } from './raw-pod.ts';
+import { type Workload, workloadOf } from './workload.ts';
 
 /** What the operator keeps of a Pod: small, and all that a decision may look at. */
 export interface PodView {
@@ -19,6 +23,7 @@ export interface PodView {
   readonly createdAt: string;
   readonly node: string | undefined;
   readonly deleting: boolean;
+  readonly finalizers: readonly string[];
   readonly phase: string;
   /** A taint manager, preemption or eviction has begun to end it. */
   readonly disrupted: boolean;
@@ -34,14 +39,19 @@ export interface PodView {
   /** What the kubelet says of a sidecar that does not run, or of `kilit-reset` before it: such as `ImagePullBackOff`. */
   readonly sidecarWaiting: string | undefined;
   readonly confirmedDead: boolean;
+  readonly workload: Workload | undefined;
+  readonly progress: Progress;
+  /** The token of its last grant, if no program of it started under that. */
+  readonly notStarted: string | undefined;
 }
 
 /**
  * Reduces a Pod to what decisions read. Pure; missing fields take the API server's defaults.
  *
- * A second deletion may shorten the grace period, from then on: the longest that `previous` knew still counts.
+ * `now` is this process's monotonic clock, `previous` what it made of the Pod before: since when programs run, and the
+ * longest grace period that the Pod was deleted with, since a second deletion may shorten it, from then on.
  */
-export function podView(pod: RawPod, previous?: PodView): PodView {
+export function podView(pod: RawPod, now: Instant, previous: PodView | undefined): PodView {
   const { metadata, spec, status } = pod;
   const stateOf = (name: string) => status?.initContainerStatuses?.find((c) => c.name === name)?.state;
   const queuedAt = metadata.annotations?.[QUEUED_AT_ANNOTATION];
@@ -54,6 +64,7 @@ export function podView(pod: RawPod, previous?: PodView): PodView {
     createdAt: metadata.creationTimestamp ?? '',
     node: spec.nodeName,
     deleting: metadata.deletionTimestamp !== undefined,
+    finalizers: metadata.finalizers ?? [],
     phase: status?.phase ?? 'Pending',
     disrupted: status?.conditions?.some((c) => c.type === 'DisruptionTarget' && c.status === 'True') ?? false,
     injected: isInjected(pod),
@@ -70,6 +81,9 @@ export function podView(pod: RawPod, previous?: PodView): PodView {
     // Until kilit-reset has ended the kubelet says `PodInitializing` of the sidecar, whatever keeps kilit-reset.
     sidecarWaiting: (stateOf(RESET_CONTAINER)?.waiting ?? stateOf(SIDECAR_CONTAINER)?.waiting)?.reason,
     confirmedDead: isConfirmedDead(pod),
+    workload: workloadOf(pod),
+    progress: progressOf(pod, now, previous?.progress),
+    notStarted: metadata.annotations?.[NOT_STARTED_ANNOTATION],
   };
 }
 

@@ -1,10 +1,10 @@
 import { WaitReason } from '../api/reasons.ts';
 import { type NodeView, nodeTooOld } from './node.ts';
 import type { PodView } from './pod.ts';
+import { type Candidate, preferredTo } from './preference.ts';
 
 /** A Pod in a lock's queue, and why it waits. */
-export interface Waiter {
-  readonly pod: PodView;
+export interface Waiter extends Candidate {
   /** `undefined`: it could be granted the lock now. */
   readonly obstacle: Obstacle | undefined;
 }
@@ -20,10 +20,27 @@ export function waiters(
   nodes: ReadonlyMap<string, NodeView>,
   holderUid: string | undefined,
 ): readonly Waiter[] {
+  const order = new Map(pods.map(({ uid }, index) => [uid, index]));
   return pods
     .filter((pod) => pod.uid !== holderUid && !hasEnded(pod))
     .toSorted(byQueue)
-    .map((pod) => ({ pod, obstacle: obstacle(pod, nodes) }));
+    .map((pod) => ({ ...candidate(pod, nodes, order.get(pod.uid)), obstacle: obstacle(pod, nodes) }));
+}
+
+function candidate(pod: PodView, nodes: ReadonlyMap<string, NodeView>, order = -1): Candidate {
+  const cordoned = pod.node !== undefined && (nodes.get(pod.node)?.cordoned ?? false);
+  return { pod, cordoned, order };
+}
+
+/** The holder's Pod, if it is still there. */
+export function holderCandidate(
+  pods: readonly PodView[],
+  nodes: ReadonlyMap<string, NodeView>,
+  uid: string | undefined,
+): Candidate | undefined {
+  const order = pods.findIndex((pod) => pod.uid === uid);
+  const pod = pods[order];
+  return pod === undefined ? undefined : candidate(pod, nodes, order);
 }
 
 /** It will not start anything any more. The kubelet shows a terminal phase a little after it reports the ends. */
@@ -73,9 +90,19 @@ function obstacle(pod: PodView, nodes: ReadonlyMap<string, NodeView>): Obstacle 
   return undefined;
 }
 
-/** The first that can be granted the lock; a waiter that cannot start is passed over and keeps its place. */
+/** Those that can be granted the lock, in the order of the queue; the others keep their places. */
+export const eligible = (queue: readonly Waiter[]): readonly Waiter[] =>
+  queue.filter((waiter) => waiter.obstacle === undefined && waiter.pod.queuedAt !== undefined);
+
+/**
+ * The first that can be granted the lock, and would not be asked at once to yield it to another one of them.
+ *
+ * So a waiter of an old version, or on a cordoned node, is passed over while a new one, or one elsewhere, can be granted
+ * the lock (decision 7). It keeps its place.
+ */
 export function firstEligible(queue: readonly Waiter[]): PodView | undefined {
-  return queue.find((waiter) => waiter.obstacle === undefined && waiter.pod.queuedAt !== undefined)?.pod;
+  const able = eligible(queue);
+  return able.find((waiter) => !able.some((other) => preferredTo(other, waiter) !== undefined))?.pod;
 }
 
 /** The next place at the end of the queue: the present microsecond, or just after the last waiter if a clock stepped back. */

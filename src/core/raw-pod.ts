@@ -10,11 +10,13 @@ export interface RawPod {
     readonly creationTimestamp?: string;
     readonly deletionTimestamp?: string;
     readonly deletionGracePeriodSeconds?: number;
+    readonly finalizers?: readonly string[];
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly ownerReferences?: readonly {
       readonly kind: string;
       readonly name: string;
+      readonly uid?: string;
       readonly controller?: boolean;
     }[];
   };
@@ -44,9 +46,14 @@ export interface RawContainerStatus {
   readonly state?: {
     readonly waiting?: { readonly reason?: string; readonly message?: string };
     readonly running?: object;
-    readonly terminated?: { readonly reason?: string; readonly containerID?: string; readonly finishedAt?: string };
+    readonly terminated?: {
+      readonly reason?: string;
+      readonly exitCode?: number;
+      readonly containerID?: string;
+      readonly finishedAt?: string;
+    };
   };
-  readonly lastState?: { readonly terminated?: object };
+  readonly lastState?: { readonly terminated?: { readonly reason?: string } };
 }
 
 /** The init containers after the sidecar: they see the token, so they are programs too. */

@@ -1,10 +1,13 @@
 import type { DistributedLockStatus, LockCondition, LockWaiter } from '../api/generated/distributedlock.ts';
 import { HeldReason, ReadyReason, WaitReason } from '../api/reasons.ts';
+import { previousMessage, silentMessage } from './held-message.ts';
 import { sameJson } from './json.ts';
 import type { LeaseView } from './lease.ts';
 import type { LockView } from './lock.ts';
 import type { GrantGate } from './observed.ts';
+import type { PodView } from './pod.ts';
 import { firstEligible, type Waiter } from './queue.ts';
+import { type Requests, recordOf } from './requests.ts';
 import type { Tenure } from './tenure.ts';
 import { parseFencingToken } from './token.ts';
 
@@ -16,7 +19,10 @@ export interface StatusInput {
   readonly lease: LeaseView | undefined;
   readonly tenure: Tenure | undefined;
   readonly queue: readonly Waiter[];
+  /** The live or last seen object of a Pod, by UID. */
+  readonly lastSeen: (uid: string) => PodView | undefined;
   readonly gate: GrantGate;
+  readonly requests: Requests;
   readonly provisioned: boolean;
   /** Why the last pass could not write, or undefined. */
   readonly failure: string | undefined;
@@ -31,6 +37,8 @@ export function lockStatus(input: StatusInput): DistributedLockStatus {
   const held = tenure?.kind === 'held' ? tenure : undefined;
   const keepsHolder = tenure === undefined || tenure.kind === 'previous';
   const granted = lease !== undefined && lease.token !== 0n;
+  const lastBreak = recordOf('break', input.requests.break, input);
+  const lastHandover = recordOf('handover', input.requests.handover, input);
   return {
     observedGeneration: lock.generation,
     conditions: [readyCondition(input), heldCondition(input)],
@@ -48,6 +56,8 @@ export function lockStatus(input: StatusInput): DistributedLockStatus {
     ...(granted ? { terms: lease.terms } : present.terms !== undefined && { terms: present.terms }),
     fencingToken: fencingToken(present.fencingToken, lease),
     transitions: Math.max(lease?.transitions ?? 0, present.transitions ?? 0),
+    ...(lastBreak !== undefined && { lastBreak }),
+    ...(lastHandover !== undefined && { lastHandover }),
     waiters: queue.length,
     queue: queueEntries(input),
   };
@@ -93,16 +103,31 @@ function heldCondition(input: StatusInput): LockCondition {
           'Held',
           'Unknown',
           HeldReason.PreviousHolder,
-          'An earlier holder may still be alive; its lease has to run out first.',
+          previousMessage(lock, tenure === undefined ? isPodGone(lock) : tenure.until === undefined),
         )
       : condition(input, 'Held', 'False', HeldReason.Free, 'Nobody holds the lock.');
   }
+  if (tenure.kind === 'broken') {
+    const message = `The grant of Pod ${tenure.holder.name} was broken; nobody is granted the lock until it is stopped.`;
+    return condition(input, 'Held', 'Unknown', HeldReason.Broken, message);
+  }
   if (tenure.kind !== 'held') return condition(input, 'Held', 'False', HeldReason.Free, 'Nobody holds the lock.');
+  if (tenure.silent && lease !== undefined) {
+    const message = silentMessage({ lock, lease, pod: input.lastSeen(tenure.holder.uid) });
+    return condition(input, 'Held', 'True', HeldReason.HolderSilent, message);
+  }
   const who = `Pod ${tenure.holder.name} with token ${lease?.token ?? ''}`;
+  if (lease?.yieldAsked !== undefined) {
+    const message = `Held by ${who}, which was asked to yield (${lease.yieldAsked}).`;
+    return condition(input, 'Held', 'True', HeldReason.YieldAsked, message);
+  }
   return tenure.confirmed
     ? condition(input, 'Held', 'True', HeldReason.Confirmed, `Held by ${who}.`)
     : condition(input, 'Held', 'True', HeldReason.Granted, `Granted to ${who}, which has not confirmed yet.`);
 }
+
+/** By the terms of its last grant, which stand in the status while the Lease is missing. */
+const isPodGone = (lock: LockView): boolean => lock.status.terms?.takeover === 'PodGone';
 
 function condition(
   { lock, nowText }: StatusInput,
@@ -131,7 +156,7 @@ function queueEntries(input: StatusInput): readonly LockWaiter[] {
         ? WaitReason.LockDeleting
         : !gate.open
           ? WaitReason.GrantsPaused
-          : tenure?.kind === 'previous'
+          : tenure?.kind === 'previous' || tenure?.kind === 'broken'
             ? WaitReason.PreviousHolder
             : WaitReason.Waiting,
       message: `${pod === next ? 'Next' : `Number ${index + 1}`} in line${heldBy(tenure)}.`,

@@ -1,3 +1,4 @@
+import { breakIdentity } from '../api/names.ts';
 import { EndReason } from '../api/reasons.ts';
 import {
   confirmWindowMs,
@@ -10,6 +11,8 @@ import {
 } from './lease.ts';
 import type { LockView } from './lock.ts';
 import type { PodView } from './pod.ts';
+import { hasPodFinalizer } from './pod-finalizer.ts';
+import { isVouchedFor } from './requests.ts';
 import { parseFencingToken } from './token.ts';
 
 /**
@@ -18,14 +21,27 @@ import { parseFencingToken } from './token.ts';
  * ```
  *   grant ──▶ held, unconfirmed ──▶ held, confirmed ──▶ ended ──▶ free or the next grant
  *                   └──────── not confirmed in time ───────▲
+ *                   └── an administrator breaks it ──▶ broken┘
  * ```
  */
 export type Tenure =
   | { readonly kind: 'free' }
-  | { readonly kind: 'held'; readonly holder: Holder; readonly confirmed: boolean; readonly recheckAt: Instant }
+  | {
+      readonly kind: 'held';
+      readonly holder: Holder;
+      readonly confirmed: boolean;
+      /** Its lease has lapsed, but only the end of its Pod ends the grant (`takeover: PodGone`), or nobody waits for it. */
+      readonly silent: boolean;
+      readonly recheckAt: Instant | undefined;
+    }
   | { readonly kind: 'ended'; readonly holder: Holder; readonly reason: EndReason }
-  /** The Lease is new, but the lock was granted before: an earlier holder may still be alive until `until`. */
-  | { readonly kind: 'previous'; readonly until: Instant };
+  /** An administrator broke the grant: until `until` its holder may still be alive. */
+  | { readonly kind: 'broken'; readonly holder: Holder; readonly until: Instant }
+  /**
+   * The Lease is new, but the lock was granted before: an earlier holder may still be alive until `until`; `undefined`:
+   * until its end is confirmed.
+   */
+  | { readonly kind: 'previous'; readonly until: Instant | undefined };
 
 /**
  * Judges a Lease at `now`.
@@ -46,6 +62,9 @@ export function judgeTenure(
   const { holder } = lease;
   if (holder === undefined) return judgeFree(lease, context, now);
 
+  if (holder.identity === breakIdentity(context.lock.uid))
+    return judgeBroken(lease, lease.broken ?? holder, context, now);
+
   const pod = context.lastSeen(holder.uid);
   if (pod?.confirmedDead) return { kind: 'ended', holder, reason: EndReason.ConfirmedDeath };
 
@@ -58,13 +77,41 @@ export function judgeTenure(
     const recheckAt = lease.observedAt + (placeTaken ? window : 2 * window);
     return now >= recheckAt
       ? { kind: 'ended', holder, reason: EndReason.NotConfirmed }
-      : { kind: 'held', holder, confirmed, recheckAt };
+      : { kind: 'held', holder, confirmed, silent: false, recheckAt };
   }
 
   const recheckAt = lease.observedAt + lapseMs(lease.terms, pod);
-  return now >= recheckAt
-    ? { kind: 'ended', holder, reason: EndReason.Expired }
-    : { kind: 'held', holder, confirmed, recheckAt };
+  if (now < recheckAt) return { kind: 'held', holder, confirmed, silent: false, recheckAt };
+  return lease.terms.takeover === 'PodGone'
+    ? { kind: 'held', holder, confirmed, silent: true, recheckAt: undefined }
+    : { kind: 'ended', holder, reason: EndReason.Expired };
+}
+
+/**
+ * An expired grant by `onRenewalFailure: ContinueFenced` that nobody waits for stays as it is: its program may go on, and
+ * can renew again, with the same token. Not if its Pod is on its way out, or gone.
+ */
+export function leftOn(tenure: Tenure, { terms }: LeaseView, lastSeen: (uid: string) => PodView | undefined): Tenure {
+  if (tenure.kind !== 'ended' || tenure.reason !== EndReason.Expired || terms.onRenewalFailure === 'Stop')
+    return tenure;
+  const { holder } = tenure;
+  const pod = lastSeen(holder.uid);
+  const mayGoOn = pod !== undefined && !pod.deleting && !pod.disrupted && pod.phase === 'Running';
+  return mayGoOn ? { kind: 'held', holder, confirmed: true, silent: true, recheckAt: undefined } : tenure;
+}
+
+/** The broken holder sees that it holds no more, or its deadline passes; then it is as dead as after an expiry. */
+function judgeBroken(
+  lease: LeaseView,
+  holder: Holder,
+  { lastSeen }: Parameters<typeof judgeTenure>[1],
+  now: Instant,
+): Tenure {
+  const pod = lastSeen(holder.uid);
+  const until = lease.observedAt + lapseMs(lease.terms, pod);
+  return pod?.confirmedDead || now >= until
+    ? { kind: 'ended', holder, reason: EndReason.Broken }
+    : { kind: 'broken', holder, until };
 }
 
 /** A Lease with token 0 under a lock that was granted before has been made anew: wait as for an expiry, plus grace. */
@@ -72,7 +119,8 @@ function judgeFree(lease: LeaseView, context: Parameters<typeof judgeTenure>[1],
   if (lease.token !== 0n) return { kind: 'free' };
   const earlier = earlierGrant(context);
   if (earlier === undefined) return { kind: 'free' };
-  const until = lease.observedAt + lapseMs(earlier, undefined);
+  if (earlier.untilDeath) return { kind: 'previous', until: undefined };
+  const until = lease.observedAt + lapseMs(earlier.terms, undefined);
   return now >= until ? { kind: 'free' } : { kind: 'previous', until };
 }
 
@@ -80,13 +128,15 @@ function judgeFree(lease: LeaseView, context: Parameters<typeof judgeTenure>[1],
  * The terms of a grant that is still known although its Lease is gone, or undefined if none can be alive.
  *
  * Known from the lock's status, or from a Pod that still carries a token. It may be deleted with a longer grace period
- * than it was granted the lock with.
+ * than it was granted the lock with. Under `takeover: PodGone` a holder that either of them names must end first
+ * (`untilDeath`), unless an administrator broke that grant. If both lag behind the grant nobody is known to wait for:
+ * then time decides.
  */
 export function earlierGrant(context: {
   readonly lock: LockView;
   readonly pods: readonly PodView[];
   readonly lastSeen: (uid: string) => PodView | undefined;
-}): Terms | undefined {
+}): { readonly terms: Terms; readonly untilDeath: boolean } | undefined {
   const { lock, pods, lastSeen } = context;
   const { holder, terms, fencingToken } = lock.status;
   if (holder !== undefined && lastSeen(holder.uid)?.confirmedDead) return undefined;
@@ -94,6 +144,12 @@ export function earlierGrant(context: {
   const pod = holder === undefined ? marked : (lastSeen(holder.uid) ?? marked);
   const everGranted = (parseFencingToken(fencingToken) ?? 0n) > 0n;
   if (holder === undefined && marked === undefined && !everGranted) return undefined;
-  const known = terms ?? grantTerms(lock.spec, marked ?? { containers: 1, graceSeconds: 30 });
-  return { ...known, gracePeriodSeconds: Math.max(known.gracePeriodSeconds, pod?.graceSeconds ?? 0) };
+  const known: Terms =
+    terms === undefined
+      ? grantTerms(lock.spec, marked ?? { containers: 1, graceSeconds: 30 })
+      : { takeover: 'Lease', onRenewalFailure: 'Stop', ...terms };
+  const untilDeath =
+    holder === undefined ? marked !== undefined && hasPodFinalizer(marked) : known.takeover === 'PodGone';
+  const gracePeriodSeconds = Math.max(known.gracePeriodSeconds, pod?.graceSeconds ?? 0);
+  return { terms: { ...known, gracePeriodSeconds }, untilDeath: untilDeath && !isVouchedFor(lock) };
 }

@@ -1,11 +1,6 @@
-import {
-  type KubeConfig,
-  type KubernetesListObject,
-  type KubernetesObject,
-  ListWatch,
-  Watch,
-} from '@kubernetes/client-node';
-import type { KubeClient } from './client.ts';
+import { follow, type Selection, type WatchDeps } from './follow.ts';
+
+export { type WatchDeps, withQuery } from './follow.ts';
 
 interface Metadata {
   readonly name: string;
@@ -30,39 +25,43 @@ export interface Change<Raw, View> {
   readonly previous: Entry<Raw, View> | undefined;
 }
 
-export interface CacheOptions<Raw, View> {
-  /** Collection path, for logs too. */
-  readonly path: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
+/** What was known when a list was asked for: whatever the API server answers later must be at least as new. */
+export interface ListMoment {
+  readonly highest: bigint;
+  readonly puts: number;
+}
+
+/** The API server has gone back to an earlier state: by the restore of a backup of etcd, or to another cluster. */
+export interface RevisionsWentBack {
+  /** The highest revision seen before. */
+  readonly from: bigint;
+  /** The revision of the list that shows it; above `from` if the cluster has grown past it again meanwhile. */
+  readonly to: bigint;
+}
+
+export interface CacheOptions<Raw, View> extends Selection {
   readonly view: (raw: Raw, previous: View | undefined) => View;
-}
-
-export interface WatchDeps {
-  readonly config: KubeConfig;
-  readonly client: KubeClient;
-  readonly log: CacheLog;
-}
-
-interface CacheLog {
-  warn(fields: object, message: string): void;
-  debug(fields: object, message: string): void;
 }
 
 /**
  * A local copy of one kind, kept by list and watch.
  *
- * Guarantees: an object never goes back to an older revision; the replies of this process's own writes count at once
- * (`put`), so a pass never decides on a state older than what it wrote itself.
+ * Guarantees: an object never goes back to an older revision, unless a list proves that the API server did; the replies
+ * of this process's own writes count at once (`put`), so a pass never decides on a state older than what it wrote itself.
  * Caveats: it may lag behind the API server without a bound; every write therefore carries its revision.
  */
 export class WatchedCache<Raw extends RawObject, View> {
   readonly #options: CacheOptions<Raw, View>;
   readonly #entries = new Map<string, Entry<Raw, View>>();
-  /** UID → the revision at which it was seen to be gone, or to have left the selection. */
-  readonly #gone = new Map<string, bigint>();
+  /** UID → the revision at which it was seen to be gone, or to have left the selection, and after how many puts. */
+  readonly #gone = new Map<string, { readonly revision: bigint; readonly puts: number }>();
   readonly #listeners: ((change: Change<Raw, View>) => void)[] = [];
+  readonly #backListeners: ((went: RevisionsWentBack) => void)[] = [];
   #synced = false;
+  #highest = 0n;
+  #puts = 0;
+  /** Key → the number of the put that brought the entry. */
+  readonly #putAt = new Map<string, number>();
 
   constructor(options: CacheOptions<Raw, View>) {
     this.#options = options;
@@ -89,18 +88,36 @@ export class WatchedCache<Raw extends RawObject, View> {
     this.#listeners.push(listener);
   }
 
+  /** Told before what an earlier state of the API server shows is taken in. */
+  onWentBack(listener: (went: RevisionsWentBack) => void): void {
+    this.#backListeners.push(listener);
+  }
+
+  /** The highest revision seen of this kind: the API server has reached it. */
+  get highest(): bigint {
+    return this.#highest;
+  }
+
   /** Takes in an object: from the watch, or from the reply to a write of this process. Older revisions are ignored. */
   put(raw: Raw): void {
     const key = keyOf(raw);
     const present = this.#entries.get(key);
-    const goneAt = this.#gone.get(raw.metadata.uid);
-    if (goneAt !== undefined && revisionOf(raw) <= goneAt) return;
-    this.#gone.delete(raw.metadata.uid);
+    const gone = this.#gone.get(raw.metadata.uid);
+    if (gone !== undefined && revisionOf(raw) <= gone.revision) return;
     if (present?.raw.metadata.uid === raw.metadata.uid && !isNewer(raw, present.raw)) return;
+    this.#set(raw);
+  }
+
+  #set(raw: Raw): void {
+    const key = keyOf(raw);
+    const present = this.#entries.get(key);
+    this.#gone.delete(raw.metadata.uid);
     const previous = present?.raw.metadata.uid === raw.metadata.uid ? present : undefined;
     if (present !== undefined && previous === undefined) this.remove(present.raw);
     const entry = { raw, view: this.#options.view(raw, previous?.view) };
     this.#entries.set(key, entry);
+    this.#saw(revisionOf(raw));
+    this.#putAt.set(key, this.#puts);
     this.#emit({ entry, previous });
   }
 
@@ -111,72 +128,83 @@ export class WatchedCache<Raw extends RawObject, View> {
     this.#rememberGone(raw.metadata.uid, revisionOf(raw));
     if (present?.raw.metadata.uid !== raw.metadata.uid) return;
     this.#entries.delete(key);
+    this.#putAt.delete(key);
     const last = isNewer(raw, present.raw) ? { raw, view: this.#options.view(raw, present.view) } : present;
     this.#emit({ entry: undefined, previous: last });
   }
 
   /** Lists and watches until `signal` aborts; resolves when the first list is in. */
-  async run(deps: WatchDeps, signal: AbortSignal): Promise<void> {
-    const { path, labelSelector, fieldSelector } = this.#options;
-    let retryMs = FIRST_RETRY_MS;
-    const list = async (): Promise<KubernetesListObject<KubernetesObject>> => {
-      const answer = await deps.client.request<KubernetesListObject<KubernetesObject>>({
-        verb: 'GET',
-        path: withQuery(path, { labelSelector, fieldSelector }),
-        signal,
-        timeoutMs: LIST_TIMEOUT_MS,
-      });
-      retryMs = FIRST_RETRY_MS;
-      this.takeList(answer.items as unknown as readonly Raw[], answer.metadata?.resourceVersion);
-      return answer;
-    };
-    const watch = new ListWatch(path, new Watch(deps.config), list, false, labelSelector, fieldSelector);
-    for (const verb of ['add', 'update'] as const) {
-      watch.on(verb, (object) => {
-        retryMs = FIRST_RETRY_MS;
-        this.put(object as unknown as Raw);
-      });
-    }
-    watch.on('delete', (object) => this.remove(object as unknown as Raw));
-    const start = async (): Promise<void> => {
-      try {
-        await watch.start();
-      } catch (err) {
-        restart(err);
-      }
-    };
-    const restart = (err: unknown): void => {
-      if (signal.aborted) return;
-      deps.log.warn({ err, path, retrySeconds: retryMs / 1000 }, 'Watch failed; trying again');
-      setTimeout(() => void start(), retryMs).unref();
-      retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
-    };
-    watch.on('error', restart);
-    signal.addEventListener('abort', () => void watch.stop(), { once: true });
-    await new Promise<void>((resolve, reject) => {
-      this.#onSynced = resolve;
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-      void start();
-    });
+  run(deps: WatchDeps, signal: AbortSignal): Promise<void> {
+    return follow<Raw>(
+      {
+        ...this.#options,
+        beforeList: () => this.beforeList(),
+        takeList: (...list) => this.takeList(...list),
+        put: (raw) => this.put(raw),
+        remove: (raw) => this.remove(raw),
+      },
+      deps,
+      signal,
+    );
   }
 
-  #onSynced: () => void = () => {};
+  /** Call it before the list is asked for, and give it to `takeList`. */
+  beforeList(): ListMoment {
+    return { highest: this.#highest, puts: this.#puts };
+  }
 
-  /** Takes in a list: what it lacks is gone, unless this process has a newer state of it by the reply to a write. */
-  takeList(items: readonly Raw[], listRevision: string | undefined): void {
+  /**
+   * Takes in a list: what it lacks is gone, unless this process has a newer state of it by the reply to a write.
+   *
+   * A list that shows something older than what was known when it was asked for (`asked`) proves that the API server went
+   * back to an earlier state. Then all that was known is out of date, and the list is taken as it is.
+   * Assumes: a list is a consistent read (no `resourceVersion` in the request).
+   */
+  takeList(items: readonly Raw[], listRevision: string | undefined, asked: ListMoment = NOTHING_KNOWN): void {
+    const to = listRevision === undefined ? this.#highest : BigInt(listRevision);
+    const wentBack = to < asked.highest || items.some((raw) => this.#wasNewer(raw, asked));
+    if (wentBack) {
+      const went = { from: this.#highest, to };
+      this.#highest = 0n;
+      this.#gone.clear();
+      for (const listener of this.#backListeners) listener(went);
+    }
     const listed = new Map(items.map((raw) => [keyOf(raw), raw]));
     for (const [key, { raw }] of this.#entries) {
       const isListed = listed.get(key)?.metadata.uid === raw.metadata.uid;
       const isNewerThanList = listRevision !== undefined && revisionOf(raw) > BigInt(listRevision);
-      if (!isListed && !isNewerThanList) this.remove(raw);
+      if (!isListed && (wentBack || !isNewerThanList)) this.remove(raw);
     }
-    for (const raw of items) this.put(raw);
+    if (wentBack) {
+      // Those were deleted in a time that is no more; the same objects may come again.
+      this.#gone.clear();
+      this.#highest = 0n;
+    }
+    for (const raw of items) {
+      if (!wentBack) this.put(raw);
+      else if (!isSame(raw, this.#entries.get(keyOf(raw))?.raw)) this.#set(raw);
+    }
+    this.#saw(to);
     this.#synced = true;
-    this.#onSynced();
+  }
+
+  /** Was a newer state of this object, or its end, known when the list was asked for? */
+  #wasNewer(raw: Raw, asked: ListMoment): boolean {
+    const gone = this.#gone.get(raw.metadata.uid);
+    if (gone !== undefined && gone.puts <= asked.puts && revisionOf(raw) <= gone.revision) return true;
+    const present = this.#entries.get(keyOf(raw))?.raw;
+    const putAt = this.#putAt.get(keyOf(raw)) ?? 0;
+    return present?.metadata.uid === raw.metadata.uid && putAt <= asked.puts && isNewer(present, raw);
+  }
+
+  #saw(revision: bigint): void {
+    this.#puts += 1;
+    if (revision > this.#highest) this.#highest = revision;
   }
 
   #rememberGone(uid: string, revision: bigint): void {
-    this.#gone.set(uid, revision);
+    this.#saw(revision);
+    this.#gone.set(uid, { revision, puts: this.#puts });
     for (const oldest of this.#gone.keys()) {
       if (this.#gone.size <= GONE_REMEMBERED) break;
       this.#gone.delete(oldest);
@@ -189,19 +217,12 @@ export class WatchedCache<Raw extends RawObject, View> {
 }
 
 const GONE_REMEMBERED = 10_000;
-/** A list of many thousand objects on a slow API server takes longer than any other request. */
-const LIST_TIMEOUT_MS = 60_000;
-const FIRST_RETRY_MS = 250;
-const LONGEST_RETRY_MS = 5_000;
+const NOTHING_KNOWN: ListMoment = { highest: 0n, puts: -1 };
 
 const keyOf = (raw: RawObject): string => `${raw.metadata.namespace ?? ''}/${raw.metadata.name}`;
 
 /** Revisions of one kind are comparable integers (KEP-5504). */
 const revisionOf = (raw: RawObject): bigint => BigInt(raw.metadata.resourceVersion);
 const isNewer = (a: RawObject, b: RawObject): boolean => revisionOf(a) > revisionOf(b);
-
-export function withQuery(path: string, query: Readonly<Record<string, string | undefined>>): string {
-  const params = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) params.set(name, value);
-  return params.size === 0 ? path : `${path}?${params.toString()}`;
-}
+const isSame = (a: RawObject, b: RawObject | undefined): boolean =>
+  a.metadata.uid === b?.metadata.uid && a.metadata.resourceVersion === b.metadata.resourceVersion;

@@ -1,3 +1,4 @@
+import { request as httpRequest } from 'node:http';
 import { Agent, request as httpsRequest, type RequestOptions } from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { ApiError } from './errors.ts';
@@ -12,6 +13,8 @@ export interface KubeRequest {
   readonly signal?: AbortSignal;
   /** @default 10_000 */
   readonly timeoutMs?: number;
+  /** The answer is no JSON, a log for example, and is given as it is. @default json */
+  readonly answer?: 'json' | 'text';
 }
 
 /**
@@ -51,7 +54,7 @@ export function createKubeClient(config: KubeConfig, observer?: ClientObserver):
         const answer = await send(config, agent, request);
         code = answer.status;
         if (code < 200 || code > 299) throw toApiError(request, answer);
-        return JSON.parse(answer.text) as Answer;
+        return (request.answer === 'text' ? answer.text : JSON.parse(answer.text)) as Answer;
       } catch (err) {
         if (err instanceof ApiError) throw err;
         throw new ApiError(0, 'Unreachable', `${request.verb} ${request.path}: ${String(err)}`, { cause: err });
@@ -71,16 +74,22 @@ interface Answer {
 async function send(config: KubeConfig, agent: Agent, request: KubeRequest): Promise<Answer> {
   const options: RequestOptions = {};
   await config.applyToHTTPSOptions(options);
-  const server = config.getCurrentCluster()?.server;
-  if (server === undefined) throw new Error('the kubeconfig has no current cluster');
+  const cluster = config.getCurrentCluster();
+  if (cluster?.server === undefined) throw new Error('the kubeconfig has no current cluster');
+  // The server may stand below a path, as behind a gateway.
+  const url = new URL(cluster.server.replace(/\/+$/, '') + request.path);
+  // `kubectl proxy` has no TLS; client-node's own agent knows the way through a proxy.
+  const secure = url.protocol === 'https:';
+  const through = { ...(secure && { agent }), ...(cluster.proxyUrl !== undefined && { agent: options.agent }) };
   const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
   const timeout = AbortSignal.timeout(request.timeoutMs ?? REQUEST_TIMEOUT_MS);
   return await new Promise<Answer>((resolve, reject) => {
-    const req = httpsRequest(
-      new URL(request.path, server),
+    const { agent: _, ...plain } = options;
+    const req = (secure ? httpsRequest : httpRequest)(
+      url,
       {
-        ...options,
-        agent,
+        ...plain,
+        ...through,
         method: request.verb,
         signal: request.signal === undefined ? timeout : AbortSignal.any([timeout, request.signal]),
         headers: {

@@ -8,6 +8,14 @@ const ROOTS = {
   rolebindings: '/apis/rbac.authorization.k8s.io/v1',
   events: '/apis/events.k8s.io/v1',
   distributedlocks: '/apis/kilit.dev/v1alpha1',
+  deployments: '/apis/apps/v1',
+  networkpolicies: '/apis/networking.k8s.io/v1',
+  selfsubjectreviews: '/apis/authentication.k8s.io/v1',
+  selfsubjectaccessreviews: '/apis/authorization.k8s.io/v1',
+  mutatingadmissionpolicies: '/apis/admissionregistration.k8s.io/v1',
+  mutatingadmissionpolicybindings: '/apis/admissionregistration.k8s.io/v1',
+  validatingadmissionpolicies: '/apis/admissionregistration.k8s.io/v1',
+  validatingadmissionpolicybindings: '/apis/admissionregistration.k8s.io/v1',
 } as const;
 
 export type Resource = keyof typeof ROOTS;

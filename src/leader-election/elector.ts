@@ -65,7 +65,7 @@ export function createLeaderElector(deps: ElectorDeps, options: ElectionOptions)
   }
 
   async function leadOnce(signal: AbortSignal, lead: Lead, acquired: Acquired): Promise<ElectionOutcome> {
-    const { leaseTransitions } = acquired.lease.record;
+    const { leaseTransitions, acquireTime } = acquired.lease.record;
     const stopping = new AbortController();
     const onLost = (reason: LossReason) => {
       log.warn({ identity, reason, holder: candidate.holder() }, 'Lost leadership');
@@ -82,7 +82,7 @@ export function createLeaderElector(deps: ElectorDeps, options: ElectionOptions)
     term = current;
     signal.addEventListener('abort', onStop, { once: true });
     isWorking = true;
-    const work = startWork(lead, stopping.signal).finally(() => {
+    const work = startWork(lead, { signal: stopping.signal, acquireTime }).finally(() => {
       isWorking = false;
     });
     const workEnd = await waitForWork(clock, { work, stopping: stopping.signal, seconds: stopTimeoutSeconds });

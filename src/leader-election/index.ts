@@ -30,6 +30,7 @@ export {
   type LeaderElector,
 } from './elector.ts';
 export { ElectionError, type ElectionErrorCode } from './errors.ts';
+export { type FencedLease, fencingTokenOf, type OwnTerm } from './fencing-token.ts';
 export {
   type ElectionLog,
   type ElectionObserver,
@@ -42,4 +43,4 @@ export {
   type StoredLease,
 } from './ports.ts';
 export type { ElectionOptions } from './settings.ts';
-export type { Lead } from './work.ts';
+export type { Lead, Leading } from './work.ts';

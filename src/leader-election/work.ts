@@ -1,16 +1,23 @@
 import { type Clock, sleep } from './clock.ts';
 
 /** What a process does while it leads. It should settle soon after `leading.signal` aborts. */
-export type Lead = (leading: { readonly signal: AbortSignal }) => Promise<void>;
+export type Lead = (leading: Leading) => Promise<void>;
+
+export interface Leading {
+  readonly signal: AbortSignal;
+  /** As it stands in the Lease: with the identity it tells this term from every other (`fencingTokenOf`). */
+  readonly acquireTime: string;
+}
 
 export type WorkEnd = { readonly kind: 'returned' } | { readonly kind: 'threw'; readonly err: unknown };
 
 /** Starts the work. An abort error after the signal has aborted is a clean end. */
-export async function startWork(lead: Lead, signal: AbortSignal): Promise<WorkEnd> {
+export async function startWork(lead: Lead, leading: Leading): Promise<WorkEnd> {
+  const { signal } = leading;
   // The deadline is checked once more: the process may have been paused since the reply to the acquisition.
   if (signal.aborted) return { kind: 'returned' };
   try {
-    await lead({ signal });
+    await lead(leading);
     return { kind: 'returned' };
   } catch (err) {
     const isClean = signal.aborted && (err === signal.reason || (err instanceof Error && err.name === 'AbortError'));

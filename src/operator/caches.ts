@@ -46,7 +46,11 @@ export function createCaches(operatorNamespace: string, clock: Pick<Clock, 'mono
       ...labelled,
       view: (raw, previous) => leaseView(raw, instant(clock), previous),
     }),
-    pods: new WatchedCache({ path: collectionPath('pods'), ...labelled, view: podView }),
+    pods: new WatchedCache({
+      path: collectionPath('pods'),
+      ...labelled,
+      view: (raw, previous) => podView(raw, instant(clock), previous),
+    }),
     nodes: new WatchedCache({ path: collectionPath('nodes'), view: nodeView }),
     roles: new WatchedCache({ path: collectionPath('roles'), ...labelled, view: () => undefined }),
     roleBindings: new WatchedCache({ path: collectionPath('rolebindings'), ...labelled, view: () => undefined }),

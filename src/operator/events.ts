@@ -1,6 +1,6 @@
 import { GROUP, KIND, VERSION } from '../api/names.ts';
-import { EndReason, EventReason, WaitReason } from '../api/reasons.ts';
-import type { Action } from '../core/actions.ts';
+import { EndReason, EventReason, WaitReason, YieldReason } from '../api/reasons.ts';
+import type { Action, AskYield } from '../core/actions.ts';
 import { assertNever } from '../core/assert-never.ts';
 import type { LockView } from '../core/lock.ts';
 import { formatMicroTime } from '../core/micro-time.ts';
@@ -39,23 +39,37 @@ export function eventsOf(action: Action): readonly Told[] {
         reason === WaitReason.LockNotFound || reason === WaitReason.NotInjected || reason === EventReason.Lost;
       return [
         onPod(pod, bad ? 'Warning' : 'Normal', reason, 'Queue', message),
-        ...(lock !== undefined && reason === EventReason.Lost
+        ...(lock !== undefined && (reason === EventReason.Lost || reason === EventReason.Yielded)
           ? [
               onLock(
                 lock,
                 'Normal',
-                EventReason.Lost,
+                reason,
                 'Lose',
-                `Pod ${pod.name} lost the lock (token ${pod.token ?? ''}).`,
+                `Pod ${pod.name} ${reason === EventReason.Lost ? 'lost' : 'yielded'} the lock (token ${pod.token ?? ''}).`,
               ),
             ]
           : []),
       ];
     }
+    case 'AskYield':
+      return yieldEvents(action);
+    case 'Break': {
+      const { lock, lease, token, holder, request } = action;
+      const note = `${request.by} broke the grant of Pod ${holder.name} (token ${lease.token ?? ''}, now ${token}): ${request.reason}. Nobody is granted the lock until that Pod is stopped.`;
+      return [onLock(lock, 'Warning', EventReason.Broken, 'Break', note)];
+    }
+    case 'DropRequest': {
+      const { lock, request, why } = action;
+      if (why === undefined) return [];
+      const note = `The request kilit.dev/${request} was taken off and not carried out. ${why}`;
+      return [onLock(lock, 'Warning', EventReason.RequestDropped, 'Drop', note)];
+    }
     case 'DeleteLease':
       return action.lease.holder === undefined
         ? []
         : endEvents(action.lock, { holder: action.lease.holder, reason: EndReason.LockDeleted });
+    case 'RefreshLease':
     case 'AddFinalizer':
     case 'RemoveFinalizer':
     case 'PutRole':
@@ -64,6 +78,8 @@ export function eventsOf(action: Action): readonly Told[] {
     case 'AdoptLease':
     case 'MarkHolder':
     case 'Unmark':
+    case 'AddPodFinalizer':
+    case 'RemovePodFinalizer':
     case 'WriteStatus':
       return [];
     default:
@@ -71,17 +87,40 @@ export function eventsOf(action: Action): readonly Told[] {
   }
 }
 
+function yieldEvents({ lock, lease, holder, reason, by, request }: AskYield): Told[] {
+  const who = `Pod ${holder.name} (token ${lease.token ?? ''})`;
+  if (request !== undefined) {
+    const note = `${request.by} asked ${who} to hand the lock over: ${request.reason}`;
+    return [onLock(lock, 'Normal', EventReason.HandedOver, 'Yield', note)];
+  }
+  const note = `${who} was asked to yield (${reason}): ${YIELD_TEXT[reason]}${by === undefined ? '' : `, for Pod ${by.name}`}.`;
+  return [
+    onLock(lock, reason === YieldReason.NotStarted ? 'Warning' : 'Normal', EventReason.YieldAsked, 'Yield', note),
+  ];
+}
+
+const YIELD_TEXT: Readonly<Record<YieldReason, string>> = {
+  [YieldReason.NewerRevision]: 'a newer version of its workload waits',
+  [YieldReason.NodeDrain]: 'its node is cordoned',
+  [YieldReason.NotStarted]: 'no program of it has been running for startDeadlineSeconds',
+  [YieldReason.MaxHold]: 'it has held for maxHoldSeconds',
+  [YieldReason.Requested]: 'an administrator asked for it',
+};
+
 const END_TEXT: Readonly<Record<EndReason, string>> = {
   [EndReason.ConfirmedDeath]: 'its programs have ended',
   [EndReason.Expired]: 'did not renew in time',
   [EndReason.NotConfirmed]: 'did not confirm the grant in time; no program was started',
   [EndReason.LockDeleted]: 'is stopped, because the lock is being deleted',
+  [EndReason.Broken]: 'its grant was broken',
 };
 
 function endEvents(
   lock: LockView,
   ended: { readonly holder: { readonly name: string }; readonly reason: EndReason },
 ): Told[] {
+  // Told when it was broken.
+  if (ended.reason === EndReason.Broken) return [];
   const normal = ended.reason === EndReason.ConfirmedDeath;
   return [
     onLock(

@@ -7,7 +7,7 @@ import { objectPath } from '../kube/paths.ts';
 import type { Caches } from './caches.ts';
 
 /**
- * Reads the holder's Pod before its lease counts as expired.
+ * Reads the holder's Pod before its lease counts as expired, or a broken holder as stopped.
  *
  * A holder that is being deleted or evicted gets its grace period more, and the watch that tells may lag without a
  * bound. What was read goes into the cache; if it is news, the action is given up and the next pass decides on it.
@@ -20,7 +20,8 @@ export function createHolderCheck(deps: {
 }): (action: Action) => Promise<void> {
   const { client, caches } = deps;
   return async (action) => {
-    if ((action.kind !== 'Grant' && action.kind !== 'Free') || action.ended?.reason !== EndReason.Expired) return;
+    if (action.kind !== 'Grant' && action.kind !== 'Free') return;
+    if (action.ended?.reason !== EndReason.Expired && action.ended?.reason !== EndReason.Broken) return;
     const { namespace } = action.lock;
     const { name, uid } = action.ended.holder;
     const same = (pod: RawPod | undefined) => (pod?.metadata.uid === uid ? pod : undefined);

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { EndReason } from '../api/reasons.ts';
+import { EndReason, YieldReason } from '../api/reasons.ts';
 import type { CanaryResult } from './canary.ts';
 
 /** All metrics of the operator, series initialised to 0. Labels come from closed sets; a token is never a value. */
@@ -16,6 +16,13 @@ export function createMetrics() {
     registers,
   });
   for (const reason of Object.values(EndReason)) ends.inc({ reason }, 0);
+  const yields = new Counter({
+    name: 'kilit_yields_asked_total',
+    help: 'Holders that were asked to yield, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  for (const reason of Object.values(YieldReason)) yields.inc({ reason }, 0);
   const passes = new Counter({
     name: 'kilit_reconcile_total',
     help: 'Passes over a lock: ok, conflict (decided anew) or error.',
@@ -55,7 +62,7 @@ export function createMetrics() {
     registers,
   });
 
-  return { registry, grants, ends, passes, passSeconds, requests, requestSeconds, canary, eventsDropped };
+  return { registry, grants, ends, yields, passes, passSeconds, requests, requestSeconds, canary, eventsDropped };
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -63,7 +70,15 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** Gauges that are read when they are scraped. */
 export function observeGauges(
   registry: Registry,
-  read: () => { locks: number; held: number; waiters: number; leader: boolean; gateOpen: boolean; queueDepth: number },
+  read: () => {
+    locks: number;
+    held: number;
+    waiters: number;
+    leader: boolean;
+    gateOpen: boolean;
+    behind: number;
+    queueDepth: number;
+  },
 ): void {
   const gauge = (name: string, help: string, value: (state: ReturnType<typeof read>) => number) =>
     new Gauge({
@@ -80,6 +95,11 @@ export function observeGauges(
   gauge('kilit_leader', '1 in the replica that grants, else 0.', (state) => (state.leader ? 1 : 0));
   gauge('kilit_grant_gate_open', '1 while the token rule is known to be enforced, else 0.', (state) =>
     state.gateOpen ? 1 : 0,
+  );
+  gauge(
+    'kilit_locks_behind',
+    'Locks that are not granted since the revision of the cluster is behind a token issued before: raise the token base.',
+    (state) => state.behind,
   );
   gauge('kilit_queue_depth', 'Locks that wait for a pass of the operator.', (state) => state.queueDepth);
 }

@@ -1,5 +1,7 @@
 /** The objects that the operator writes, built from decisions. Pure. */
 import {
+  BROKEN_HOLDER_ANNOTATION,
+  breakIdentity,
   GRACE_ANNOTATION,
   GROUP,
   holderIdentity,
@@ -8,12 +10,18 @@ import {
   LOCK_LABEL,
   leaseName,
   NODE_ANNOTATION,
+  NOT_STARTED_ANNOTATION,
+  ON_RENEWAL_FAILURE_ANNOTATION,
   QUEUED_AT_ANNOTATION,
+  REFRESHED_ANNOTATION,
+  TAKEOVER_ANNOTATION,
   TAKEOVER_DELAY_ANNOTATION,
   TOKEN_ANNOTATION,
   VERSION,
+  YIELD_ANNOTATION,
 } from '../api/names.ts';
-import type { Grant } from '../core/actions.ts';
+import type { YieldReason } from '../api/reasons.ts';
+import type { Action, Grant } from '../core/actions.ts';
 import type { RawLease } from '../core/lease.ts';
 import type { LockView } from '../core/lock.ts';
 import type { PodView } from '../core/pod.ts';
@@ -90,6 +98,12 @@ export const newLease = (lock: LockView) => ({
   },
 });
 
+/** Terms whose absence is a term: they must not be left over from the grant before. */
+function withoutOptionalTerms(annotations: RawLease['metadata']['annotations'] = {}) {
+  const { [TAKEOVER_ANNOTATION]: _, [ON_RENEWAL_FAILURE_ANNOTATION]: __, ...others } = annotations;
+  return others;
+}
+
 /** The Lease that a grant writes over `present`: holder, times, token and terms together. */
 export function grantedLease(present: RawLease, grant: Grant, timeText: string) {
   return {
@@ -97,7 +111,9 @@ export function grantedLease(present: RawLease, grant: Grant, timeText: string) 
     metadata: {
       ...present.metadata,
       annotations: {
-        ...present.metadata.annotations,
+        ...withoutOptionalTerms(withoutGrant(present)),
+        ...(grant.terms.takeover === 'PodGone' && { [TAKEOVER_ANNOTATION]: 'PodGone' }),
+        ...(grant.terms.onRenewalFailure === 'ContinueFenced' && { [ON_RENEWAL_FAILURE_ANNOTATION]: 'ContinueFenced' }),
         [TOKEN_ANNOTATION]: grant.token.toString(),
         [TAKEOVER_DELAY_ANNOTATION]: String(grant.terms.takeoverDelaySeconds),
         [GRACE_ANNOTATION]: String(grant.terms.gracePeriodSeconds),
@@ -115,8 +131,54 @@ export function grantedLease(present: RawLease, grant: Grant, timeText: string) 
   };
 }
 
+/** The annotations that outlive a grant, and its terms. */
+function withoutGrant({ metadata }: RawLease): Readonly<Record<string, string>> {
+  const { [YIELD_ANNOTATION]: _, [BROKEN_HOLDER_ANNOTATION]: __, ...rest } = metadata.annotations ?? {};
+  return rest;
+}
+
+/** The Lease that a break writes over `present`: nobody's Pod holds it, under the terms of the broken grant. */
+export function brokenLease(present: RawLease, action: Extract<Action, { kind: 'Break' }>, timeText: string) {
+  return {
+    ...present,
+    metadata: {
+      ...present.metadata,
+      annotations: {
+        ...withoutGrant(present),
+        [TOKEN_ANNOTATION]: action.token.toString(),
+        [BROKEN_HOLDER_ANNOTATION]: action.holder.identity,
+        // A Lease of an earlier version of kilit may lack them; the policy wants them in each grant.
+        [TAKEOVER_DELAY_ANNOTATION]: String(action.lease.terms.takeoverDelaySeconds),
+        [GRACE_ANNOTATION]: String(action.lease.terms.gracePeriodSeconds),
+      },
+    },
+    spec: {
+      ...present.spec,
+      holderIdentity: breakIdentity(action.lock.uid),
+      acquireTime: timeText,
+      renewTime: timeText,
+      leaseTransitions: action.lease.transitions + 1,
+    },
+  };
+}
+
+/** The Lease with a request to its holder, and nothing else changed. */
+export const askedLease = (present: RawLease, reason: YieldReason) => ({
+  ...present,
+  metadata: { ...present.metadata, annotations: { ...present.metadata.annotations, [YIELD_ANNOTATION]: reason } },
+});
+
 /** The Lease without a holder; token and terms stay. */
 export const freedLease = (present: RawLease) => ({ ...present, spec: { ...present.spec, holderIdentity: '' } });
+
+/** The Lease as it is, at a new revision: a write that changed nothing would keep the old one. */
+export const refreshedLease = (present: RawLease) => ({
+  ...present,
+  metadata: {
+    ...present.metadata,
+    annotations: { ...present.metadata.annotations, [REFRESHED_ANNOTATION]: present.metadata.resourceVersion },
+  },
+});
 
 /** The Lease with its lock as the owner. */
 export const adoptedLease = (present: RawLease, lock: LockView) => ({
@@ -127,12 +189,22 @@ export const adoptedLease = (present: RawLease, lock: LockView) => ({
 /** A merge patch of a Pod's marks, refused unless the Pod is the one that was observed. `null` removes. */
 export const podMarks = (
   pod: PodView,
-  marks: { readonly token: string | null; readonly leader: 'true' | null; readonly queuedAt: string | null },
+  marks: {
+    readonly token: string | null;
+    readonly leader: 'true' | null;
+    readonly queuedAt: string | null;
+    /** `undefined`: stays as it is. */
+    readonly notStarted?: string | null;
+  },
 ) => ({
   metadata: {
     uid: pod.uid,
     resourceVersion: pod.resourceVersion,
     labels: { [LEADER_LABEL]: marks.leader },
-    annotations: { [TOKEN_ANNOTATION]: marks.token, [QUEUED_AT_ANNOTATION]: marks.queuedAt },
+    annotations: {
+      [TOKEN_ANNOTATION]: marks.token,
+      [QUEUED_AT_ANNOTATION]: marks.queuedAt,
+      ...(marks.notStarted !== undefined && { [NOT_STARTED_ANNOTATION]: marks.notStarted }),
+    },
   },
 });

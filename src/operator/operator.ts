@@ -4,6 +4,7 @@ import type { GrantGate } from '../core/observed.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeConfig } from '../kube/config.ts';
 import { createLeaderElector } from '../leader-election/index.ts';
+import { createBehindCheck } from './behind-check.ts';
 import { type Caches, cachesSynced, runCaches } from './caches.ts';
 import { type Canary, createCanary } from './canary.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -11,6 +12,7 @@ import type { OperatorConfig } from './config.ts';
 import { createElectionStore } from './election-store.ts';
 import { createEventTeller } from './events.ts';
 import { createHolderCheck } from './holder-check.ts';
+import { createIssuedTokens, type IssuedTokens } from './issued-tokens.ts';
 import type { Log } from './log.ts';
 import { type Metrics, observeGauges } from './metrics.ts';
 import { type LockKey, Observer } from './observe.ts';
@@ -56,10 +58,12 @@ export async function runOperator(deps: OperatorDeps, signal: AbortSignal): Prom
       for (const key of observer.keys()) queue?.add(key);
     },
   });
-  const gate = (): GrantGate => openGate(canary, caches);
-  caches.tokenBase.onChange(() => {
+  const everyLock = () => {
     for (const key of observer.keys()) queue?.add(key);
-  });
+  };
+  const issued = createIssuedTokens({ caches, log, wentBack: everyLock });
+  const gate = (): GrantGate => openGate(canary, caches, issued);
+  caches.tokenBase.onChange(everyLock);
   const elector = createLeaderElector(
     {
       store: createElectionStore(client, config.namespace),
@@ -73,6 +77,7 @@ export async function runOperator(deps: OperatorDeps, signal: AbortSignal): Prom
     ...count(caches),
     leader: elector.isLeader(),
     gateOpen: gate().open,
+    behind: issued.locksBehind(gate()),
     queueDepth: queue?.depth() ?? 0,
   }));
   const server = await startServer({
@@ -115,9 +120,14 @@ function startQueue(
     ...(deps.clock !== undefined && { clock: deps.clock }),
     dropped: () => metrics.eventsDropped.inc(),
   });
+  const checkHolder = createHolderCheck(deps);
+  const checkBehind = createBehindCheck({ ...deps, namespace: deps.config.namespace });
   const reconcile = createReconciler({
     ...deps,
-    check: createHolderCheck(deps),
+    check: async (action) => {
+      await checkHolder(action);
+      await checkBehind(action);
+    },
     done: (action) => {
       countAction(metrics, action);
       tell(action);
@@ -138,12 +148,13 @@ function countAction(metrics: Metrics, action: Action): void {
     metrics.ends.inc({ reason: EndReason.LockDeleted });
   }
   if (action.kind === 'Grant') metrics.grants.inc();
+  if (action.kind === 'AskYield') metrics.yields.inc({ reason: action.reason });
   if ((action.kind === 'Grant' || action.kind === 'Free') && action.ended !== undefined) {
     metrics.ends.inc({ reason: action.ended.reason });
   }
 }
 
-function openGate(canary: Canary, caches: Caches): GrantGate {
+function openGate(canary: Canary, caches: Caches, issued: IssuedTokens): GrantGate {
   const gate = canary.gate();
   if (!gate.open) return gate;
   const [base] = [...caches.tokenBase.entries()].map((entry) => entry.view);
@@ -155,7 +166,7 @@ function openGate(canary: Canary, caches: Caches): GrantGate {
         'Annotation kilit.dev/token-base of the namespace of the operator is not a decimal integer below 10^16. Correct it.',
     };
   }
-  return { open: true, base };
+  return { open: true, base, ...issued.known() };
 }
 
 function count(caches: Caches): { locks: number; held: number; waiters: number } {

@@ -89,12 +89,18 @@ const DONE: Readonly<Record<Action['kind'], string>> = {
   PutRoleBinding: 'Wrote role binding',
   CreateLease: 'Created lease',
   AdoptLease: 'Adopted lease',
+  RefreshLease: 'Brought lease to a new revision',
   DeleteLease: 'Deleted lease',
   Grant: 'Granted lock',
   Free: 'Freed lock',
+  AskYield: 'Asked holder to yield',
+  Break: 'Broke grant',
+  DropRequest: 'Dropped request',
   MarkHolder: 'Marked holder',
   Unmark: 'Unmarked pod',
   JoinQueue: 'Queued pod',
+  AddPodFinalizer: 'Added finalizer to pod',
+  RemovePodFinalizer: 'Removed finalizer from pod',
   WriteStatus: 'Wrote status',
 };
 
@@ -105,5 +111,13 @@ function describe(action: Action): object {
     'ended' in action && action.ended !== undefined
       ? { formerHolder: action.ended.holder.identity, reason: action.ended.reason }
       : {};
-  return { ...pod, ...token, ...ended };
+  return { ...pod, ...token, ...ended, ...describeRequest(action) };
+}
+
+function describeRequest(action: Action): object {
+  if (action.kind === 'AskYield') {
+    return { holder: action.holder.identity, reason: action.reason, by: action.request?.by };
+  }
+  if (action.kind === 'Break') return { formerHolder: action.holder.identity, by: action.request.by };
+  return action.kind === 'DropRequest' ? { request: action.request, why: action.why } : {};
 }

@@ -1,17 +1,29 @@
-import { GROUP, KIND, LOCK_FINALIZER, leaseName, VERSION } from '../api/names.ts';
+import { GROUP, KIND, LOCK_FINALIZER, leaseName, POD_FINALIZER, VERSION } from '../api/names.ts';
 import type { Action } from '../core/actions.ts';
 import { assertNever } from '../core/assert-never.ts';
 import type { RawLease } from '../core/lease.ts';
 import type { LockView } from '../core/lock.ts';
 import { formatMicroTime } from '../core/micro-time.ts';
 import type { PodView } from '../core/pod.ts';
+import { REQUEST_ANNOTATION } from '../core/requests.ts';
 import type { RawObject } from '../kube/cache.ts';
 import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { ApiError, isAlreadyExists } from '../kube/errors.ts';
 import { collectionPath, objectPath, type Resource } from '../kube/paths.ts';
 import type { Caches } from './caches.ts';
 import { type Clock, micros, systemClock } from './clock.ts';
-import { adoptedLease, freedLease, grantedLease, newLease, podMarks, role, roleBinding } from './objects.ts';
+import {
+  adoptedLease,
+  askedLease,
+  brokenLease,
+  freedLease,
+  grantedLease,
+  newLease,
+  podMarks,
+  refreshedLease,
+  role,
+  roleBinding,
+} from './objects.ts';
 
 interface ReplySink<Raw> {
   put(raw: Raw): void;
@@ -69,6 +81,13 @@ export function createWriter(deps: {
       body: { metadata: { uid: lock.uid, resourceVersion: lock.resourceVersion, finalizers } },
     });
 
+  const patchPodFinalizers = (pod: PodView, finalizers: readonly string[]) =>
+    write(caches.pods, {
+      verb: 'PATCH',
+      path: objectPath('pods', pod.namespace, pod.name),
+      body: { metadata: { uid: pod.uid, resourceVersion: pod.resourceVersion, finalizers } },
+    });
+
   /** Creates. One that is there already but was not seen, since it lacks the label, is read: the next pass replaces it. */
   async function create<Raw extends RawObject>(
     resource: Resource,
@@ -120,6 +139,8 @@ export function createWriter(deps: {
         return create('leases', caches.leases, action.lock, newLease(action.lock));
       case 'AdoptLease':
         return putLease(adoptedLease(presentLease(action.lease), action.lock));
+      case 'RefreshLease':
+        return putLease(refreshedLease(presentLease(action.lease)));
       case 'DeleteLease': {
         const { uid, resourceVersion, namespace, name } = action.lease;
         const present = presentLease(action.lease);
@@ -134,12 +155,39 @@ export function createWriter(deps: {
         return putLease(grantedLease(presentLease(action.lease), action, formatMicroTime(micros(clock))));
       case 'Free':
         return putLease(freedLease(presentLease(action.lease)));
-      case 'MarkHolder':
-        return patchPod(action.pod, { token: action.token.toString(), leader: 'true', queuedAt: null });
+      case 'AskYield':
+        return putLease(askedLease(presentLease(action.lease), action.reason));
+      case 'Break':
+        return putLease(brokenLease(presentLease(action.lease), action, formatMicroTime(micros(clock))));
+      case 'DropRequest': {
+        const { namespace, name, uid, resourceVersion } = action.lock;
+        return write(caches.locks, {
+          verb: 'PATCH',
+          path: objectPath('distributedlocks', namespace, name),
+          body: { metadata: { uid, resourceVersion, annotations: { [REQUEST_ANNOTATION[action.request]]: null } } },
+        });
+      }
+      case 'MarkHolder': {
+        const token = action.token.toString();
+        const notStarted = action.notStarted ? token : null;
+        return patchPod(action.pod, { token, leader: 'true', queuedAt: null, notStarted });
+      }
       case 'Unmark':
         return patchPod(action.pod, { token: null, leader: null, queuedAt: null });
       case 'JoinQueue':
-        return patchPod(action.pod, { token: null, leader: null, queuedAt: action.queuedAt.toString() });
+        return patchPod(action.pod, {
+          token: null,
+          leader: null,
+          queuedAt: action.queuedAt.toString(),
+          ...(action.notStarted && action.pod.token !== undefined && { notStarted: action.pod.token }),
+        });
+      case 'AddPodFinalizer':
+        return patchPodFinalizers(action.pod, [...action.pod.finalizers, POD_FINALIZER]);
+      case 'RemovePodFinalizer':
+        return patchPodFinalizers(
+          action.pod,
+          action.pod.finalizers.filter((finalizer) => finalizer !== POD_FINALIZER),
+        );
       case 'WriteStatus': {
         const { namespace, name, uid, resourceVersion } = action.lock;
         return write(caches.locks, {

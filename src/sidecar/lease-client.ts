@@ -1,15 +1,16 @@
 import { leaseName } from '../api/names.ts';
 import { assertNever } from '../core/assert-never.ts';
 import { type ObservedLease, parseRevision, readLease } from '../core/holder-lease.ts';
-import type { WritePurpose, WriteResult } from '../core/holder-types.ts';
+import type { Observation, WritePurpose, WriteResult } from '../core/holder-types.ts';
+import type { Instant } from '../core/lease.ts';
 import { differentMicroTime } from '../core/micro-time.ts';
 import type { ApiClient, ApiReply } from './api-client.ts';
 
-/** What a read found. `deleted`: there is no Lease, or it is on its way out. */
-export type LeaseRead =
-  | { readonly kind: 'lease'; readonly lease: ObservedLease; readonly listRevision: string | undefined }
-  | { readonly kind: 'missing'; readonly listRevision: string | undefined }
-  | Trouble;
+/** What a read found. `missing`: there is no Lease, or it is on its way out. */
+export type LeaseRead = Found | Trouble;
+type Found =
+  | { readonly kind: 'lease'; readonly lease: ObservedLease; readonly listRevision: bigint }
+  | { readonly kind: 'missing'; readonly listRevision: bigint };
 
 /** Why nothing was read. `forbidden`: so it is until the operator has made the lock's Role. */
 export type Trouble =
@@ -17,8 +18,7 @@ export type Trouble =
   | { readonly kind: 'failed'; readonly message: string };
 
 export interface LeaseClient {
-  get(timeoutMs: number): Promise<LeaseRead>;
-  /** Reads by a list of one, whose revision a watch can follow. */
+  /** Reads by a list of one: it has a revision, which a watch can follow, also when there is no Lease. */
   list(timeoutMs: number): Promise<LeaseRead>;
   /** `message` says what went wrong, for the log. */
   write(options: {
@@ -31,7 +31,7 @@ export interface LeaseClient {
 }
 
 /** The server ends each watch after this time; that is normal. */
-const WATCH_SECONDS = 300;
+export const WATCH_SECONDS = 300;
 
 export function createLeaseClient(
   { api, wallMicros }: { readonly api: ApiClient; readonly wallMicros: () => bigint },
@@ -41,12 +41,6 @@ export function createLeaseClient(
   const name = leaseName(lock);
   const selected = `${collection}?fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
   return {
-    async get(timeoutMs) {
-      const reply = await api.send({ method: 'GET', path: `${collection}/${name}`, timeoutMs });
-      if (reply.kind === 'answer' && reply.status === 404) return { kind: 'missing', listRevision: undefined };
-      const object = objectOf(reply);
-      return object.kind === 'object' ? toRead(object.value, undefined) : object;
-    },
     async list(timeoutMs) {
       const reply = await api.send({ method: 'GET', path: selected, timeoutMs });
       const object = objectOf(reply);
@@ -55,10 +49,9 @@ export function createLeaseClient(
         readonly items?: unknown;
         readonly metadata?: { readonly resourceVersion?: unknown };
       };
-      const revision = parseRevision(list?.metadata?.resourceVersion);
-      if (!Array.isArray(list?.items) || revision === undefined)
+      const listRevision = parseRevision(list?.metadata?.resourceVersion);
+      if (!Array.isArray(list?.items) || listRevision === undefined)
         return { kind: 'failed', message: 'The answer is no list' };
-      const listRevision = String(revision);
       return list.items.length === 0 ? { kind: 'missing', listRevision } : toRead(list.items[0], listRevision);
     },
     async write({ purpose, lease, timeoutMs }) {
@@ -71,6 +64,12 @@ export function createLeaseClient(
   };
 }
 
+/** What a read that was sent at `requestedAt` tells the holder. */
+export const observationOf = (found: Found, requestedAt: Instant): Observation =>
+  found.kind === 'lease'
+    ? { lease: found.lease, revision: found.lease.revision, requestedAt }
+    : { lease: undefined, revision: found.listRevision, requestedAt };
+
 /** The object as read, with the one field changed that the holder may change. */
 function change({ raw }: ObservedLease, purpose: WritePurpose, wallMicros: bigint): unknown {
   if (purpose === 'release') return { ...raw, spec: { ...raw.spec, holderIdentity: '' } };
@@ -78,7 +77,7 @@ function change({ raw }: ObservedLease, purpose: WritePurpose, wallMicros: bigin
   return { ...raw, spec: { ...raw.spec, renewTime: differentMicroTime(wallMicros, taken) } };
 }
 
-function toRead(object: unknown, listRevision: string | undefined): LeaseRead {
+function toRead(object: unknown, listRevision: bigint): LeaseRead {
   const reading = readLease(object);
   switch (reading.kind) {
     case 'lease':

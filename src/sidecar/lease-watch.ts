@@ -2,7 +2,7 @@ import { assertNever } from '../core/assert-never.ts';
 import { parseRevision, readLease } from '../core/holder-lease.ts';
 import type { Observation } from '../core/holder-types.ts';
 import type { ApiClient } from './api-client.ts';
-import { type LeaseClient, refusal, type Trouble } from './lease-client.ts';
+import { type LeaseClient, observationOf, refusal, type Trouble, WATCH_SECONDS } from './lease-client.ts';
 import { createPauses, PAUSE_TIMINGS, type PausePorts, type PauseTimings } from './pauses.ts';
 
 export type { Trouble } from './lease-client.ts';
@@ -19,17 +19,23 @@ export interface WatchTimings extends PauseTimings {
   readonly listTimeoutMs: number;
   /** The API server sends a bookmark about every minute, so longer silence means that nobody is there. */
   readonly idleTimeoutMs: number;
+  /** A watch that the API server ends earlier than this ended out of turn, as when the API server is restarted. */
+  readonly fullWatchMs: number;
 }
 
 export const WATCH_TIMINGS: WatchTimings = {
   ...PAUSE_TIMINGS,
   listTimeoutMs: 5000,
   idleTimeoutMs: 90_000,
+  fullWatchMs: WATCH_SECONDS * 1000 - 1000,
 };
 
 /**
- * Follows one Lease until `signal` aborts: list, watch from there, watch again when the server ends the watch, list
- * again when it does not know the revision any more (410) or anything else went wrong.
+ * Follows one Lease until `signal` aborts: list, watch from there, watch again when the time of the watch is over, list
+ * again when the server does not know the revision any more (410), ended the watch out of turn, or anything went wrong.
+ *
+ * Out of turn, since the server may be a restarted one, on a restored etcd: it answers a watch from a revision that it has
+ * not reached by silence, and a grant would not be seen until that was too long.
  *
  * Costs a healthy waiter one request per five minutes. At the start, before the lock and with it the right to read are
  * there, it just tries again; `createPauses` says how often.
@@ -48,9 +54,8 @@ export async function followLease(ports: WatchPorts, timings: WatchTimings = WAT
         continue;
       }
       onTrouble(undefined);
-      const found = read.kind === 'lease' ? read.lease : undefined;
-      observe({ lease: found, revision: found?.revision, requestedAt });
-      revision = read.listRevision;
+      observe(observationOf(read, requestedAt));
+      revision = String(read.listRevision);
     }
     const end = await watchOnce(ports, revision ?? '', timings);
     if (end.kind === 'next') {
@@ -61,6 +66,7 @@ export async function followLease(ports: WatchPorts, timings: WatchTimings = WAT
     } else {
       revision = undefined;
       if (end.trouble !== undefined) onTrouble(end.trouble);
+      if (end.progressed === true) pauses.worked();
       await pauses.pause(end.trouble?.kind);
     }
   }
@@ -68,7 +74,7 @@ export async function followLease(ports: WatchPorts, timings: WatchTimings = WAT
 
 type WatchOutcome =
   | { readonly kind: 'next'; readonly revision: string; readonly progressed: boolean }
-  | { readonly kind: 'list'; readonly trouble: Trouble | undefined };
+  | { readonly kind: 'list'; readonly trouble: Trouble | undefined; readonly progressed?: boolean };
 
 async function watchOnce(ports: WatchPorts, from: string, timings: WatchTimings): Promise<WatchOutcome> {
   let revision = from;
@@ -90,12 +96,11 @@ async function watchOnce(ports: WatchPorts, from: string, timings: WatchTimings)
   });
   if (fault !== undefined) return fault;
   switch (end.kind) {
-    case 'ended':
-      return {
-        kind: 'next',
-        revision,
-        progressed: revision !== from || ports.now() - startedAt >= timings.longestRetryMs,
-      };
+    case 'ended': {
+      const lastedMs = ports.now() - startedAt;
+      const progressed = revision !== from || lastedMs >= timings.longestRetryMs;
+      return lastedMs >= timings.fullWatchMs ? { kind: 'next', revision, progressed } : { ...EXPIRED, progressed };
+    }
     case 'refused':
       return end.status === 410 ? EXPIRED : { kind: 'list', trouble: refusal(end) };
     case 'stalled':
@@ -108,7 +113,7 @@ async function watchOnce(ports: WatchPorts, from: string, timings: WatchTimings)
 }
 
 /** The server does not know the revision any more: nothing is wrong. */
-const EXPIRED: WatchOutcome = { kind: 'list', trouble: undefined };
+const EXPIRED = { kind: 'list', trouble: undefined } as const satisfies WatchOutcome;
 
 type WatchLine =
   | { readonly kind: 'event'; readonly revision: string; readonly observation: Observation | undefined }

@@ -9,11 +9,11 @@ import { createGate } from './gate.ts';
 import { createLeaseClient } from './lease-client.ts';
 import { followLease } from './lease-watch.ts';
 import { createLog, type Log } from './log.ts';
-import { postLossEvent } from './loss-event.ts';
+import { postLossEvent, postUnrenewedEvent } from './loss-event.ts';
 import { createMetrics } from './metrics.ts';
 import { reset } from './reset.ts';
 import { createProbeServer, createSocketServer, listen } from './servers.ts';
-import { createSidecar } from './sidecar.ts';
+import { createSidecar, mayRun } from './sidecar.ts';
 import { onTerminate } from './signals.ts'; // first: see there
 import { createTroubleLog } from './state-log.ts';
 import { setTimer } from './timer.ts';
@@ -22,8 +22,8 @@ import { createWatchers } from './watchers.ts';
 /**
  * The injected native sidecar `kilit`, and with the argument `reset` the init container `kilit-reset` before it.
  *
- * Exit codes: the sidecar always ends with 1, which makes the kubelet restart the whole Pod behind the gate;
- * `reset` ends with 0 when it has done its work.
+ * Exit codes: the sidecar ends with 1, or with 80 if no program was given a token in its life (`IDLE_EXIT_CODE`); either
+ * makes the kubelet restart the whole Pod behind the gate. `reset` ends with 0 when it has done its work, else with 1.
  */
 function main(): void {
   const read = readConfig(process.env);
@@ -58,8 +58,7 @@ function runSidecar(config: SidecarConfig, log: Log): void {
   const files = createRunFiles(config.runDir, config.mode);
   const metrics = createMetrics();
   const stop = new AbortController();
-  const isOpen = () =>
-    sidecar.view().state === 'held' || (config.mode === 'standby' && sidecar.view().state !== 'lost');
+  const isOpen = () => mayRun(sidecar.view()) || (config.mode === 'standby' && sidecar.view().state !== 'lost');
   const gate = createGate(isOpen);
   const watchers = createWatchers(() => sidecar.view());
   const sidecar = createSidecar(
@@ -73,6 +72,11 @@ function runSidecar(config: SidecarConfig, log: Log): void {
       random: Math.random,
       openGate: gate.open,
       tell: watchers.tell,
+      note: (note) => {
+        // A connection pool of its own: an event that fails closes the pool, and a renewal may be under way in the other.
+        const apart = createApiClient(config.api);
+        void postUnrenewedEvent({ api: apart, wallMicros }, { config, ...note }).finally(() => apart.close());
+      },
       exit: (end) => void leave(end),
     },
     { identity: holderIdentity(config.pod), mode: config.mode },
@@ -81,12 +85,13 @@ function runSidecar(config: SidecarConfig, log: Log): void {
     readonly explanation: string;
     readonly token: string | undefined;
     readonly postEvent: boolean;
+    readonly code: number;
   }) => {
     stop.abort();
     try {
       if (end.postEvent) await postLossEvent({ api, wallMicros }, { config, ...end });
     } finally {
-      process.exit(1);
+      process.exit(end.code);
     }
   };
 
@@ -100,7 +105,12 @@ function runSidecar(config: SidecarConfig, log: Log): void {
   const programs = createSocketServer({ ...sidecar, watchers });
   listen(programs, { path: files.socketPath }, sidecar.crash);
   const renderMetrics = () =>
-    metrics.render({ held: sidecar.view().state === 'held', renewedAt: sidecar.renewedAt(), now: now() });
+    metrics.render({
+      held: sidecar.view().state === 'held',
+      unrenewed: sidecar.view().state === 'unrenewed',
+      renewedAt: sidecar.renewedAt(),
+      now: now(),
+    });
   listen(createProbeServer({ gate, metrics: renderMetrics }), { port: config.port }, sidecar.crash);
 
   followLease({

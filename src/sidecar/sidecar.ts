@@ -1,3 +1,4 @@
+import { IDLE_EXIT_CODE } from '../api/names.ts';
 import { assertNever } from '../core/assert-never.ts';
 import { initialState, step } from '../core/holder.ts';
 import { explainLoss } from '../core/holder-reasons.ts';
@@ -6,7 +7,7 @@ import type { Effect, HolderEvent, HolderState, Mode } from '../core/holder-type
 import { type LockView, type Refusal, refuseRelease, refuseStoodDown, viewOf } from '../core/holder-view.ts';
 import type { Instant } from '../core/lease.ts';
 import type { RunFiles } from './files.ts';
-import type { LeaseClient } from './lease-client.ts';
+import { type LeaseClient, observationOf } from './lease-client.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { logChange } from './state-log.ts';
@@ -27,24 +28,34 @@ export interface SidecarPorts {
   readonly log: Log;
   readonly openGate: () => void;
   readonly tell: (view: LockView) => void;
+  /** Writes an event for people. Best effort: returns at once and never throws. */
+  readonly note: (note: {
+    readonly reason: 'Unrenewed' | 'Renewed';
+    readonly token: string;
+    readonly sinceRenewalSeconds: number;
+  }) => void;
   /** Ends the process. Called once, after the files are gone and the loss is recorded. */
   readonly exit: (end: {
     readonly explanation: string;
     readonly token: string | undefined;
     readonly postEvent: boolean;
+    readonly code: number;
   }) => void;
 }
 
 export interface Sidecar {
   readonly dispatch: (happening: Happening) => void;
   readonly view: () => LockView;
-  /** When the last good renewal was sent; only while held. */
+  /** When the last good renewal was sent; only while held or unrenewed. */
   readonly renewedAt: () => Instant | undefined;
   readonly release: () => Refusal | undefined;
   readonly standDown: () => Refusal | undefined;
   /** An error that nobody foresaw: the grant is lost. Never throws. */
   readonly crash: (error: unknown) => void;
 }
+
+/** Whether a program may have the token by what it is told. */
+export const mayRun = ({ state }: LockView): boolean => state === 'held' || state === 'unrenewed';
 
 /** Feeds events to the holder's state machine, and runs its effects in order. */
 export function createSidecar(ports: SidecarPorts, self: { readonly identity: string; readonly mode: Mode }): Sidecar {
@@ -53,6 +64,8 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
   let disarm = () => {};
   let crashed = false;
   let exiting = false;
+  /** No program was given a token in this process's life, and those of earlier ones are dead. */
+  let idle = false;
   const queue: Happening[] = [];
 
   function dispatch(happening: Happening): void {
@@ -72,6 +85,7 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
 
   function advance(happening: Happening): void {
     const before = state;
+    if (happening.kind === 'started') idle = happening.epoch === 'fresh';
     const next = step(state, { ...happening, now: now(), jitter: ports.random() });
     state = next.state;
     for (const effect of next.effects) run(effect);
@@ -99,6 +113,8 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
         return ports.openGate();
       case 'tell':
         return ports.tell(viewOf(state, now()));
+      case 'note':
+        return note(effect);
       case 'exit':
         return exit(effect);
       default:
@@ -116,16 +132,16 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
 
   async function read(timeoutMs: number): Promise<void> {
     const requestedAt = now();
-    const found = await ports.lease.get(timeoutMs);
+    const found = await ports.lease.list(timeoutMs);
     if (found.kind === 'failed' || found.kind === 'forbidden') {
       log.warn({ reason: found.message }, 'Lease read failed');
       return dispatch({ kind: 'readFailed' });
     }
-    const lease = found.kind === 'lease' ? found.lease : undefined;
-    dispatch({ kind: 'observed', observation: { lease, revision: lease?.revision, requestedAt } });
+    dispatch({ kind: 'observed', observation: observationOf(found, requestedAt) });
   }
 
   function writeFiles(effect: Effect & { kind: 'writeFiles' }): void {
+    idle = false;
     try {
       files.writeGrant(effect.token);
       queue.push({ kind: 'filesWritten' });
@@ -135,12 +151,18 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
     }
   }
 
+  function note({ reason, token, sinceRenewalMs }: Effect & { kind: 'note' }): void {
+    if (reason === 'Unrenewed') ports.metrics.countUnrenewed();
+    ports.note({ reason, token: String(token), sinceRenewalSeconds: Math.round(sinceRenewalMs / 100) / 10 });
+  }
+
   function exit({ reason, loss }: Effect & { kind: 'exit' }): void {
     exiting = true;
     const explanation = explainLoss(reason);
     if (loss !== undefined) recordLoss(explanation, loss.heldMs);
+    const code = idle ? IDLE_EXIT_CODE : 1;
     const postEvent = loss !== undefined && reason !== 'Terminated';
-    ports.exit({ explanation, token: loss?.token === undefined ? undefined : String(loss.token), postEvent });
+    ports.exit({ explanation, token: loss?.token === undefined ? undefined : String(loss.token), postEvent, code });
   }
 
   /** Best effort: the volume may be full, and the exit must not wait for it. */
@@ -176,7 +198,7 @@ export function createSidecar(ports: SidecarPorts, self: { readonly identity: st
   return {
     dispatch,
     view: () => viewOf(state, now()),
-    renewedAt: () => (state.kind === 'holding' && now() < state.deadline ? state.renewedAt : undefined),
+    renewedAt: () => ('renewedAt' in state && mayRun(viewOf(state, now())) ? state.renewedAt : undefined),
     release: ask(refuseRelease, 'releaseAsked'),
     standDown: ask(refuseStoodDown, 'stoodDown'),
     crash,

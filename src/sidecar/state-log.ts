@@ -8,6 +8,7 @@ const MESSAGES: Readonly<Record<HolderState['kind'], string>> = {
   confirming: 'Saw grant',
   opening: 'Confirmed grant',
   holding: 'Took lock',
+  unrenewed: 'Could not renew in time; program goes on behind its guard',
   losing: 'Told program to stop',
   releasing: 'Gave grant back',
   lost: 'Lost lock',
@@ -25,7 +26,9 @@ export function logChange(log: Log, before: HolderState, after: HolderState): vo
     ...(after.kind === 'waiting' && after.seen?.lease !== undefined ? { holder: after.seen.lease.holder } : {}),
     ...(after.kind === 'lost' && after.token !== undefined ? { token: after.token } : {}),
   };
-  if (after.kind === 'lost' || after.kind === 'losing') log.warn(fields, MESSAGES[after.kind]);
+  if (before.kind === 'unrenewed' && after.kind === 'holding') log.info(fields, 'Renewed lease again');
+  else if (after.kind === 'lost' || after.kind === 'losing' || after.kind === 'unrenewed')
+    log.warn(fields, MESSAGES[after.kind]);
   else log.info(fields, MESSAGES[after.kind]);
 }
 

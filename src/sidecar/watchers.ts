@@ -14,7 +14,7 @@ const MOST_WATCHERS = 32;
 /** A program that does not read is cut off, not waited for; it can connect again and learns the present state. */
 const MOST_UNREAD_BYTES = 16 * 1024;
 
-/** Each event is named after the state (`waiting`, `held`, `losing`, `lost`); its data is the body of `GET /v1/lock`. */
+/** Each event is named after the state (`waiting`, `held`, `unrenewed`, `losing`, `lost`); its data is the body of `GET /v1/lock`. */
 export function createWatchers(view: () => LockView): Watchers {
   const watching = new Set<ServerResponse>();
   let told = '';

@@ -8,7 +8,7 @@ import { one, type Rendered, renderObjects } from './rendered.ts';
 
 let objects: readonly Rendered[];
 beforeAll(async () => {
-  objects = await renderObjects();
+  objects = await renderObjects({ set: ['image.tag=dev', 'fencedLeases.enabled=true'] });
 });
 
 /** Policies that warn and refuse nothing. */
@@ -44,6 +44,7 @@ describe('the objects of the chart', () => {
       one(objects, 'ClusterRole', 'kilit'),
       one(objects, 'ClusterRole', 'kilit-view'),
       one(objects, 'ClusterRole', 'kilit-edit'),
+      one(objects, 'ClusterRole', 'kilit-break'),
     ];
     const shown = rights.map(({ kind, metadata, ...rest }) => ({ kind, name: metadata.name, rules: rest.rules }));
     await expect(stringify(shown)).toMatchFileSnapshot('golden/rights.yaml');

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { installSql, uninstallSql } from '../../src/guards/postgres/index.ts';
 import { repositoryRoot } from '../../tools/cluster/paths.ts';
+import { inProcess } from './support/in-process.ts';
 
 const MAIN = join(repositoryRoot, 'src/cli/main.ts');
 
@@ -25,14 +26,27 @@ describe('kilit', () => {
       const { code, stdout, stderr } = kilit(...words, '--help');
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toContain(`Usage: ${['kilit', ...words].join(' ')}`);
-      expect(stdout).toMatch(/Examples\n {2}npx kilit guard postgres/);
+      expect(stdout).toMatch(/Examples\n {2}(npx )?kilit /);
     },
   );
 
-  test('shows the help of a group that is called alone', () => {
-    expect(kilit()).toEqual(kilit('--help'));
-    expect(kilit('guard', 'postgres')).toEqual(kilit('guard', 'postgres', '-h'));
-    expect(kilit('guard', 'postgres')).toEqual(kilit('help', 'guard', 'postgres'));
+  test.each(['list', 'describe', 'break', 'handover', 'base show', 'base raise', 'doctor'])(
+    'explains %s with examples and every option',
+    async (line) => {
+      const { code, stdout, stderr } = await inProcess([...line.split(' '), '--help'], {});
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toMatch(new RegExp(`\\nUsage: kilit ${line}[ \\n]`));
+      expect(stdout).toMatch(new RegExp(`\\nExamples\\n {2}kilit ${line}`));
+      expect(stdout).toMatch(/\n {6}--kubeconfig FILE +credentials/);
+    },
+  );
+
+  test('shows the help of a group that is called alone', async () => {
+    const ran = (...words: string[]) => inProcess(words, {});
+    expect(await ran()).toEqual(await ran('--help'));
+    expect(await ran('guard', 'postgres')).toEqual(await ran('guard', 'postgres', '-h'));
+    expect(await ran('guard', 'postgres')).toEqual(await ran('help', 'guard', 'postgres'));
+    expect((await ran('guard', 'postgres')).stdout).toContain('Usage: kilit guard postgres COMMAND');
   });
 
   test.each([

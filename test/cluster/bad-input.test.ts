@@ -61,7 +61,13 @@ describe('an invalid lock is refused with a message that says what to change', (
 
 it('a lock without a spec gets the defaults', async () => {
   await kube.must('POST', scene.lockPath(), { body: lockBody('plain') });
-  expect((await scene.readLock('plain')).spec).toEqual({ leaseDurationSeconds: 15, takeoverDelaySeconds: 5 });
+  expect((await scene.readLock('plain')).spec).toEqual({
+    leaseDurationSeconds: 15,
+    takeoverDelaySeconds: 5,
+    startDeadlineSeconds: 60,
+    takeover: 'Lease',
+    onRenewalFailure: 'Stop',
+  });
 });
 
 it('a Pod that names an unknown lock waits, says why, and starts when the lock appears', async () => {

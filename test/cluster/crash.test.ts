@@ -45,7 +45,7 @@ async function relay(scene: Scene, operate: (signal: AbortSignal) => Promise<voi
     'all sidecars to run',
     async () => {
       const pods = await Promise.all(PODS.map((name) => scene.readPod(name)));
-      return pods.every((pod) => podView(pod).sidecarRunning);
+      return pods.every((pod) => podView(pod, 0, undefined).sidecarRunning);
     },
     { seconds: 300, everyMs: 1000 },
   );

@@ -45,7 +45,7 @@ async function pausedHolder(guard: GuardMode): Promise<Late> {
 
   const former = await settled(scene, undefined);
   const log = stack.use(billing.follow(former.pod));
-  const customer = await billing.pauseInTheMiddle(guard, { pod: former.pod, log });
+  const { customer } = await billing.pauseInTheMiddle(guard, { pod: former.pod, log });
   stack.defer(async () => {
     await Promise.allSettled([billing.wakeSidecar(former.pod), billing.wakeProgram(former.pod)]);
   });

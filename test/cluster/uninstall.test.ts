@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { helm, OPERATOR_NAMESPACE, openTestKube, RELEASE } from '../support/cluster.ts';
+import { podView } from '../../src/core/pod.ts';
+import { helm, kubectl, OPERATOR_NAMESPACE, openTestKube, RELEASE } from '../support/cluster.ts';
 import { installArgs } from '../support/install.ts';
 import type { Kube } from '../support/kube.ts';
 import { Scene } from '../support/scene.ts';
@@ -53,6 +56,22 @@ it('in the documented order it strands nothing, although locks are held and Pods
   const namespace = `/api/v1/namespaces/${scene.namespace}`;
   await kube.must('DELETE', namespace);
   await waitFor('the namespace to be gone', async () => (await kube.ask('GET', namespace)).status === 404);
+});
+
+it('a Pod that takeover PodGone keeps is let go by the documented command', async () => {
+  await using scene = await Scene.open(kube, 'kept');
+  await scene.lock('kept', { takeover: 'PodGone' });
+  await scene.pod({ lock: 'kept', name: 'holder' });
+  await scene.started('holder');
+  uninstall();
+
+  await scene.deletePod('holder');
+  await waitFor('its end', async () => podView(await scene.readPod('holder'), 0, undefined).confirmedDead);
+  await staysSo('its object stays', 5, async () => (await kube.ask('GET', scene.podPath('holder'))).status === 200);
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+  const [, patch = ''] = /kubectl patch pod POD -n NAMESPACE -p '([^']+)'/.exec(readme) ?? [];
+  kubectl('patch', 'pod', 'holder', '-n', scene.namespace, '-p', patch);
+  await waitFor('its object to go', async () => (await kube.ask('GET', scene.podPath('holder'))).status === 404);
 });
 
 it('in the wrong order the holder runs on and renews, and the waiter starts after the next install', async () => {

@@ -74,6 +74,50 @@ describe('a death is confirmed', () => {
   });
 });
 
+/** What the kubelet makes of a container that it removed for a restart in place, when the Pod ends then. */
+const forgotten = (name: string): RawContainerStatus => ({
+  name,
+  restartCount: 1,
+  state: { terminated: { reason: 'ContainerStatusUnknown', exitCode: 137 } },
+  lastState: { terminated: { reason: 'RestartingAllContainers' } },
+});
+const FAILED = { phase: 'Failed', ready: { status: 'False', reason: 'PodFailed' } } as const;
+const FORGOTTEN = { ...FAILED, programs: [forgotten('app'), forgotten('side')] };
+
+describe('the death of a Pod that was restarted behind its gate, and whose programs the kubelet forgot,', () => {
+  it('is confirmed by a sidecar that says by its exit code that no program had a token in its life', () => {
+    const inits = [ended('kilit-reset', { exitCode: 0 }), ended('kilit', { exitCode: 80 }), forgotten('migrate')];
+    expect(isConfirmedDead(pod({ ...FORGOTTEN, inits }))).toBe(true);
+  });
+
+  it('is confirmed by a kilit-reset that did not come to its end: no sidecar came after it', () => {
+    const inits = [ended('kilit-reset', { exitCode: 1 }), forgotten('kilit'), forgotten('migrate')];
+    expect(isConfirmedDead(pod({ ...FORGOTTEN, inits }))).toBe(true);
+  });
+
+  it('is confirmed by the complete end of a sidecar that was killed, with that of its restart', () => {
+    const inits = [ended('kilit-reset', { exitCode: 0 }), ended('kilit', { exitCode: 137 }), forgotten('migrate')];
+    expect(isConfirmedDead(pod({ ...FORGOTTEN, inits }))).toBe(true);
+    // A program whose record was lost in another way may live.
+    const lost = { ...forgotten('app'), lastState: { terminated: { reason: 'Error' } } };
+    expect(isConfirmedDead(pod({ ...FORGOTTEN, inits, programs: [lost, forgotten('side')] }))).toBe(false);
+  });
+
+  it.each([
+    ['the end of the sidecar is made up', [ended('kilit-reset', { exitCode: 0 }), forgotten('kilit')]],
+    ['the sidecar runs', [ended('kilit-reset', { exitCode: 0 }), running('kilit')]],
+    ['both ends are made up', [forgotten('kilit-reset'), forgotten('kilit')]],
+  ])('is not confirmed when %s', (_, inits) => {
+    expect(isConfirmedDead(pod({ ...FORGOTTEN, inits: [...inits, forgotten('migrate')] }))).toBe(false);
+  });
+
+  it('is not confirmed while the kubelet may restart something', () => {
+    const inits = [ended('kilit-reset', { exitCode: 0 }), ended('kilit', { exitCode: 80 }), forgotten('migrate')];
+    const ready = { status: 'False', reason: 'ContainersNotReady' };
+    expect(isConfirmedDead(pod({ ...FORGOTTEN, ready, inits }))).toBe(false);
+  });
+});
+
 describe('a death is not confirmed', () => {
   it.each<[string, Shape]>([
     ['while the kubelet may restart something', { ready: { status: 'False', reason: 'ContainersNotReady' } }],

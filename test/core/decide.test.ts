@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../src/core/decide.ts';
 import type { Observed } from '../../src/core/observed.ts';
-import { aHolder, aLease, aLock, aNode, aPod, at, heldBy, observedLock } from '../support/builders.ts';
+import { aHolder, aLease, aLock, aNode, aPod, at, heldBy, observedLock, SPEC, TERMS } from '../support/builders.ts';
 
 /** The decision in a few words, status writes left out. */
 const wanted = (observed: Observed, instant = 0): readonly string[] =>
@@ -171,11 +171,11 @@ describe('a held lock', () => {
   });
 
   it('reckons by the terms of the grant, not by the present spec', () => {
-    const lock = aLock({ spec: { leaseDurationSeconds: 5, takeoverDelaySeconds: 0 } });
+    const lock = aLock({ spec: { ...SPEC, leaseDurationSeconds: 5, takeoverDelaySeconds: 0 } });
     const observed = observedLock({ lock, lease: heldBy(holder), pods: [holder, queued('b', 1n)] });
     expect(wanted(observed, 19_999)).toEqual([]);
     const granted = decide(observed, at(20_000)).actions.find((action) => action.kind === 'Grant');
-    expect(granted?.terms).toEqual({ leaseDurationSeconds: 5, takeoverDelaySeconds: 5, gracePeriodSeconds: 30 });
+    expect(granted?.terms).toEqual({ ...TERMS, leaseDurationSeconds: 5 });
   });
 
   it('states terms that the policy accepts also for a Pod with an absurd grace period', () => {

@@ -17,7 +17,9 @@ export function aLease(
     readonly acquireTime?: unknown;
     readonly renewTime?: unknown;
     readonly seconds?: unknown;
+    readonly yield?: string;
     readonly deletionTimestamp?: string;
+    readonly onRenewalFailure?: string;
   } = {},
 ): unknown {
   const acquireTime = 'acquireTime' in parts ? parts.acquireTime : T0;
@@ -28,7 +30,13 @@ export function aLease(
       resourceVersion: parts.revision ?? '100',
       ...('token' in parts && parts.token === undefined
         ? {}
-        : { annotations: { 'kilit.dev/fencing-token': parts.token ?? '42' } }),
+        : {
+            annotations: {
+              'kilit.dev/fencing-token': parts.token ?? '42',
+              ...(parts.onRenewalFailure && { 'kilit.dev/on-renewal-failure': parts.onRenewalFailure }),
+              ...(parts.yield !== undefined && { 'kilit.dev/yield': parts.yield }),
+            },
+          }),
       ...(parts.deletionTimestamp === undefined ? {} : { deletionTimestamp: parts.deletionTimestamp }),
     },
     spec: {
@@ -51,7 +59,8 @@ export function news(lease: ObservedLease): Observation {
   return { lease, revision: lease.revision, requestedAt: undefined };
 }
 
-export const GRANT: Grant = { token: 42n, acquireTime: T0, leaseDurationMs: LEASE_MS };
+export const GRANT: Grant = { token: 42n, acquireTime: T0, leaseDurationMs: LEASE_MS, onRenewalFailure: 'Stop' };
+export const FENCED: Grant = { ...GRANT, onRenewalFailure: 'ContinueFenced' };
 export const granted = observed({ revision: '100' });
 export const confirmed = observed({ revision: '101', renewTime: T1 });
 
@@ -78,6 +87,16 @@ export function states(mode: Mode): { readonly [Kind in HolderState['kind']]: St
     },
     opening: { ...tenure, kind: 'opening' },
     holding: { ...tenure, kind: 'holding', attempt: { kind: 'writing', id: 7, sentAt: 9800, failures: 0 } },
+    // Since 4,000 ms: its last good renewal was sent longer ago than in the others.
+    unrenewed: {
+      ...tenure,
+      kind: 'unrenewed',
+      grant: FENCED,
+      renewedAt: -9500,
+      deadline: 4000,
+      since: 4000,
+      attempt: { kind: 'writing', id: 7, sentAt: 9800, failures: 3 },
+    },
     losing: { ...tenure, kind: 'losing', mode: 'standby', reason: 'DeadlinePassed', stopAt: 22_500 },
     releasing: { ...base, kind: 'releasing', grant: GRANT, attempt: writing, next: 'wait' },
     lost: { ...base, kind: 'lost', reason: 'DeadlinePassed', token: 42n },

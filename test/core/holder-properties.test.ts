@@ -18,8 +18,10 @@ const leases = fc
     renewTime: fc.constantFrom(T0, T1),
     revision: fc.integer({ min: 1, max: 50 }).map(String),
     seconds: fc.constantFrom(1, 15),
+    onRenewalFailure: fc.constantFrom('ContinueFenced', 'Stop', ''),
+    yield: fc.constantFrom(undefined, undefined, undefined, 'MaxHold'),
   })
-  .map(observed);
+  .map(({ yield: asked, ...parts }) => observed({ ...parts, ...(asked !== undefined && { yield: asked }) }));
 
 type Draft = (state: HolderState, now: number) => Omit<HolderEvent, 'now' | 'jitter'>;
 
@@ -136,13 +138,48 @@ test('the histories reach every state', () => {
     'lost',
     'opening',
     'releasing',
+    'unrenewed',
     'waiting',
   ]);
 });
 
-test('no state holds past its deadline once an event has come', () => {
+test('no state holds past its deadline once an event has come, but unrenewed, which says so', () => {
   always((history) => {
-    for (const { event, after } of history) if ('deadline' in after) expect(event.now).toBeLessThan(after.deadline);
+    for (const { event, after } of history) {
+      if (after.kind === 'losing') expect(event.now).toBeLessThan(after.stopAt);
+      else if ('deadline' in after && after.kind !== 'unrenewed') expect(event.now).toBeLessThan(after.deadline);
+    }
+  });
+});
+
+test('unrenewed comes of holding by ContinueFenced alone, at its deadline, and with a word about it', () => {
+  always((history) => {
+    for (const { before, event, after, effects } of history) {
+      if (after.kind !== 'unrenewed' || before.kind === 'unrenewed') continue;
+      expect(before).toMatchObject({ kind: 'holding', grant: { onRenewalFailure: 'ContinueFenced' } });
+      expect(event.now).toBeGreaterThanOrEqual(after.deadline);
+      expect(kinds(effects).slice(0, 2)).toEqual(['tell', 'note']);
+    }
+  });
+});
+
+test('an unrenewed holder holds again by the good reply to a renewal of its very grant, with the same token', () => {
+  always((history) => {
+    for (const { before, event, after } of history) {
+      if (before.kind !== 'unrenewed' || after.kind !== 'holding') continue;
+      expect(event).toMatchObject({ kind: 'wrote', result: { kind: 'ok' } });
+      expect(after.grant).toEqual(before.grant);
+      expect(after.seen?.lease).toMatchObject({ holder: ME, grant: { token: before.grant.token } });
+    }
+  });
+});
+
+test('an unrenewed holder that sees another holder, or none, does not stay so', () => {
+  always((history) => {
+    for (const { after } of history) {
+      if (after.kind !== 'unrenewed' || after.seen === undefined) continue;
+      expect(after.seen.lease).toMatchObject({ holder: ME, grant: { token: after.grant.token } });
+    }
   });
 });
 
@@ -150,8 +187,10 @@ test('nothing is shown as held at or past the deadline, even before an event has
   always((history) => {
     for (const { after } of history) {
       if (!('deadline' in after)) continue;
-      expect(viewOf(after, after.deadline)).not.toHaveProperty('token');
-      expect(viewOf(after, after.deadline + 1).state).not.toBe('held');
+      const views = [after.deadline, after.deadline + 1].map((instant) => viewOf(after, instant));
+      for (const { state } of views) expect(state).not.toBe('held');
+      if (after.grant.onRenewalFailure === 'Stop') for (const view of views) expect(view).not.toHaveProperty('token');
+      for (const view of views) if ('token' in view) expect(view.expiresInSeconds).toBe(0);
     }
   });
 });
@@ -218,7 +257,8 @@ test('SIGTERM and a crash always end the process and never release', () => {
 test('in gate mode a grant that was opened ends only with the process, or unopened', () => {
   always((history) => {
     for (const { before, after } of history) {
-      if (before.mode === 'gate' && before.kind === 'holding') expect(['holding', 'lost']).toContain(after.kind);
+      if (before.mode === 'gate' && (before.kind === 'holding' || before.kind === 'unrenewed'))
+        expect(['holding', 'unrenewed', 'lost']).toContain(after.kind);
     }
   });
 });

@@ -1,7 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { step } from '../../src/core/holder.ts';
 import type { Effect, HolderEvent, HolderState, Mode } from '../../src/core/holder-types.ts';
-import { aLease, at, confirmed, granted, ME, NOW, news, OTHER, observed, states, T1 } from './holder-fixtures.ts';
+import {
+  aLease,
+  at,
+  confirmed,
+  FENCED,
+  granted,
+  ME,
+  NOW,
+  news,
+  OTHER,
+  observed,
+  states,
+  T1,
+} from './holder-fixtures.ts';
 
 /** Every event that can happen, at 10,000 ms unless its name says otherwise. */
 const EVENTS = {
@@ -12,6 +25,19 @@ const EVENTS = {
   seesNewGrantToMe: at(NOW, {
     kind: 'observed',
     observation: news(observed({ revision: '102', token: '43', acquireTime: T1 })),
+  }),
+  seesYieldAsked: at(NOW, {
+    kind: 'observed',
+    observation: news(observed({ revision: '102', renewTime: T1, yield: 'MaxHold' })),
+  }),
+  seesYieldBeforeConfirmed: at(NOW, {
+    kind: 'observed',
+    observation: news(observed({ revision: '102', yield: 'MaxHold' })),
+  }),
+  replyAsksToYield: at(NOW, {
+    kind: 'wrote',
+    id: 7,
+    result: { kind: 'ok', lease: observed({ revision: '102', renewTime: T1, yield: 'MaxHold' }) },
   }),
   seesOther: at(NOW, { kind: 'observed', observation: news(observed({ revision: '102', holder: OTHER })) }),
   seesFree: at(NOW, { kind: 'observed', observation: news(observed({ revision: '102', holder: '' })) }),
@@ -74,6 +100,9 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
     seesOwnGrant: 'confirming: write(confirm)',
     seesNewGrantToMe: 'confirming: write(confirm)',
     seesOwnConfirmed: 'releasing: write(release)',
+    seesYieldAsked: 'releasing: write(release)',
+    seesYieldBeforeConfirmed: 'releasing: write(release)',
+    replyAsksToYield: 'releasing: write(release)',
     // The reply to a write of an earlier state is news of the Lease.
     writeSucceeds: 'releasing: write(release)',
     replyPastDeadline: 'releasing: write(release)',
@@ -83,6 +112,10 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
   confirming: {
     ...all('confirming:'),
     seesNewGrantToMe: 'confirming: write(confirm)',
+    // Nothing was started: it is given back.
+    seesYieldAsked: 'releasing: write(release)',
+    seesYieldBeforeConfirmed: 'releasing: write(release)',
+    replyAsksToYield: 'releasing: write(release)',
     seesOther: 'waiting: tell',
     seesFree: 'waiting: tell',
     seesMissing: 'waiting: tell',
@@ -96,6 +129,9 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
   },
   opening: {
     ...all('opening:'),
+    seesYieldAsked: lost('YieldAsked'),
+    seesYieldBeforeConfirmed: lost('YieldAsked'),
+    replyAsksToYield: lost('YieldAsked'),
     seesNewGrantToMe: lost('GrantChanged'),
     seesGarbledGrant: lost('GrantChanged'),
     seesOther: lost('HolderChanged'),
@@ -111,6 +147,9 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
   },
   holding: {
     ...all('holding:'),
+    seesYieldAsked: lost('YieldAsked'),
+    seesYieldBeforeConfirmed: lost('YieldAsked'),
+    replyAsksToYield: lost('YieldAsked'),
     seesNewGrantToMe: lost('GrantChanged'),
     seesGarbledGrant: lost('GrantChanged'),
     seesOther: lost('HolderChanged'),
@@ -121,6 +160,25 @@ const GATE: Record<Exclude<HolderState['kind'], 'losing'>, Row> = {
     writeIsRefused: 'holding: read',
     tickPastDeadline: lost('DeadlinePassed'),
     replyPastDeadline: lost('DeadlinePassed'),
+    terminated: lost('Terminated'),
+    crashed: lost('Crashed'),
+  },
+  // Its deadline is long past, and no time ends it.
+  unrenewed: {
+    ...all('unrenewed:'),
+    seesYieldAsked: lost('YieldAsked'),
+    seesYieldBeforeConfirmed: lost('YieldAsked'),
+    replyAsksToYield: lost('YieldAsked'),
+    seesNewGrantToMe: lost('GrantChanged'),
+    seesGarbledGrant: lost('GrantChanged'),
+    seesOther: lost('HolderChanged'),
+    seesFree: lost('HolderChanged'),
+    releaseSucceeds: lost('HolderChanged'),
+    seesMissing: lost('LeaseDeleted'),
+    writeSucceeds: 'holding: tell note(Renewed)',
+    replyPastDeadline: 'holding: tell note(Renewed)',
+    writeConflicts: 'unrenewed: read',
+    writeIsRefused: 'unrenewed: read',
     terminated: lost('Terminated'),
     crashed: lost('Crashed'),
   },
@@ -149,6 +207,9 @@ const STANDBY: Record<HolderState['kind'], Row> = {
   opening: GATE.opening,
   holding: {
     ...GATE.holding,
+    seesYieldAsked: TOLD,
+    seesYieldBeforeConfirmed: TOLD,
+    replyAsksToYield: TOLD,
     seesNewGrantToMe: TOLD,
     seesGarbledGrant: TOLD,
     seesOther: TOLD,
@@ -156,6 +217,20 @@ const STANDBY: Record<HolderState['kind'], Row> = {
     releaseSucceeds: TOLD,
     seesMissing: TOLD,
     releaseAsked: 'releasing: removeFiles tell write(release)',
+  },
+  unrenewed: {
+    ...GATE.unrenewed,
+    seesYieldAsked: TOLD,
+    seesYieldBeforeConfirmed: TOLD,
+    replyAsksToYield: TOLD,
+    seesNewGrantToMe: TOLD,
+    seesGarbledGrant: TOLD,
+    seesOther: TOLD,
+    seesFree: TOLD,
+    releaseSucceeds: TOLD,
+    seesMissing: TOLD,
+    releaseAsked: 'releasing: removeFiles tell write(release)',
+    stoodDown: 'releasing: removeFiles tell write(release)',
   },
   losing: {
     ...all('losing:'),
@@ -170,8 +245,15 @@ const STANDBY: Record<HolderState['kind'], Row> = {
   lost: GATE.lost,
 };
 
+/** Of a holder by ContinueFenced. The late reply is to a renewal that is good for 800 ms more. */
+const AT_THE_DEADLINE = {
+  tickPastDeadline: 'unrenewed: tell note(Unrenewed)',
+  replyPastDeadline: 'holding:',
+};
+
 function show(effect: Effect): string {
   if (effect.kind === 'write') return `write(${effect.purpose})`;
+  if (effect.kind === 'note') return `note(${effect.reason})`;
   if (effect.kind === 'exit') return `exit(${effect.reason})${effect.loss === undefined ? '' : '!'}`;
   return effect.kind;
 }
@@ -187,6 +269,12 @@ describe.each([
 ] as const satisfies { mode: Mode; table: Partial<Record<HolderState['kind'], Row>> }[])(
   'in $mode mode',
   ({ mode, table }) => {
+    const fenced = { ...states(mode).holding, grant: FENCED };
+    test('from holding by ContinueFenced each event leads where the table says, but for the deadline', () => {
+      const got = Object.fromEntries(Object.entries(EVENTS).map(([name, event]) => [name, outcome(fenced, event)]));
+      expect(got).toEqual({ ...table.holding, ...AT_THE_DEADLINE });
+    });
+
     for (const [kind, row] of Object.entries(table)) {
       test(`from ${kind} each event leads where the table says`, () => {
         const from = states(mode)[kind as HolderState['kind']];

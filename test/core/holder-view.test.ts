@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { refuseRelease, refuseStoodDown, viewOf } from '../../src/core/holder-view.ts';
-import { OTHER, states } from './holder-fixtures.ts';
+import { FENCED, OTHER, states } from './holder-fixtures.ts';
 
 const gate = states('gate');
 const standby = states('standby');
@@ -13,6 +13,14 @@ describe('the view', () => {
   test('shows neither from the deadline on (kubernetes-retired/contrib#690)', () => {
     expect(viewOf(gate.holding, 22_499)).toHaveProperty('token');
     expect(viewOf(gate.holding, 22_500)).toEqual({ state: 'lost', reason: 'DeadlinePassed' });
+  });
+
+  test('says unrenewed past the deadline by ContinueFenced, with the token and no time left', () => {
+    const unrenewed = { state: 'unrenewed', token: '42', expiresInSeconds: 0 };
+    const fenced = { ...gate.holding, grant: FENCED };
+    expect(viewOf(fenced, 22_499).state).toBe('held');
+    expect(viewOf(fenced, 22_500)).toEqual(unrenewed);
+    expect(viewOf(gate.unrenewed, 1e9)).toEqual(unrenewed);
   });
 
   test('names the holder one waits for (argoproj/argo-workflows#14080)', () => {
@@ -47,6 +55,13 @@ describe('a request to release', () => {
     expect(refuseRelease(standby.waiting, 10_000)?.code).toBe('NotHeld');
     expect(refuseRelease(standby.holding, 22_500)?.code).toBe('Lost');
     expect(refuseRelease(standby.lost, 10_000)?.code).toBe('Lost');
+  });
+});
+
+describe('an unrenewed program in standby mode', () => {
+  test('may release, or say that it has stood down', () => {
+    expect(refuseRelease(standby.unrenewed, 1e9)).toBeUndefined();
+    expect(refuseStoodDown(standby.unrenewed, 1e9)).toBeUndefined();
   });
 });
 

@@ -376,3 +376,20 @@ test('a loss says how long the lock was held', () => {
     loss: { token: 42n, heldMs: 6000 },
   });
 });
+
+test.each([
+  [
+    'a hand-over that was planned counts as the end of a long hold, so that nothing is backed off from',
+    'MaxHold',
+    600_000,
+  ],
+  ['one because no program started counts as it was', 'NotStarted', 6000],
+])('%s', (_, reason, heldMs) => {
+  const lease = observed({ revision: '102', renewTime: T1, yield: reason });
+  const asked = at(10_000, { kind: 'observed', observation: news(lease) });
+  expect(step(gate.holding, asked).effects.at(-1)).toEqual({
+    kind: 'exit',
+    reason: 'YieldAsked',
+    loss: { token: 42n, heldMs },
+  });
+});

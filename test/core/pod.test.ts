@@ -9,16 +9,20 @@ const ended: State = { terminated: { reason: 'Completed' } };
 
 /** What the view says of a sidecar that does not run, given the states of the two injected containers. */
 const reasonOf = (states: { readonly reset?: State; readonly sidecar?: State }): string | undefined =>
-  podView({
-    metadata: { name: 'a', namespace: 'shop', uid: 'u', resourceVersion: '1' },
-    spec: { containers: [{ name: 'app' }] },
-    status: {
-      initContainerStatuses: [
-        ...(states.reset === undefined ? [] : [{ name: 'kilit-reset', state: states.reset }]),
-        ...(states.sidecar === undefined ? [] : [{ name: 'kilit', state: states.sidecar }]),
-      ],
+  podView(
+    {
+      metadata: { name: 'a', namespace: 'shop', uid: 'u', resourceVersion: '1' },
+      spec: { containers: [{ name: 'app' }] },
+      status: {
+        initContainerStatuses: [
+          ...(states.reset === undefined ? [] : [{ name: 'kilit-reset', state: states.reset }]),
+          ...(states.sidecar === undefined ? [] : [{ name: 'kilit', state: states.sidecar }]),
+        ],
+      },
     },
-  }).sidecarWaiting;
+    0,
+    undefined,
+  ).sidecarWaiting;
 
 describe('why a sidecar does not run', () => {
   it.each(['ErrImagePull', 'ImagePullBackOff', 'CreateContainerConfigError', 'CrashLoopBackOff'])(
@@ -56,6 +60,7 @@ describe('the grace period of a Pod', () => {
         },
         spec: { containers: [{ name: 'app' }], terminationGracePeriodSeconds: 30 },
       },
+      0,
       previous,
     );
 

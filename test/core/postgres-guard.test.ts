@@ -19,12 +19,11 @@ function refusing(failures: readonly Error[], query: Query): Driver<string> {
   const left = [...failures];
   return {
     query,
-    transaction: (_isolation, work) =>
-      work('tx', async () => {
-        const failure = left.shift();
-        if (failure !== undefined) throw failure;
-        return [];
-      }),
+    transaction: async (_entry, work) => {
+      const failure = left.shift();
+      if (failure !== undefined) throw failure;
+      return work('tx');
+    },
   };
 }
 

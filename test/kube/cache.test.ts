@@ -84,6 +84,98 @@ describe('a list that this process has overtaken', () => {
   });
 });
 
+describe('a list of an API server that went back to an earlier state', () => {
+  /** With what it told of that, in the same record. */
+  function followed() {
+    const { cache, told } = recorded();
+    cache.onWentBack(({ from, to }) => told.push(`went back from ${from} to ${to}`));
+    const take = (revision: string, ...items: readonly Thing[]) => cache.takeList(items, revision, cache.beforeList());
+    return { cache, told, take };
+  }
+
+  it('is taken as it is, and told before anything of it', () => {
+    const { cache, told, take } = followed();
+    take('100', thing('a', 'u1', 90, 'old'), thing('b', 'u2', 91, 'kept'));
+    cache.put(thing('a', 'u1', 120, 'new'));
+    cache.put(thing('c', 'u3', 130, 'made since'));
+    told.length = 0;
+    take('100', thing('a', 'u1', 90, 'old'), thing('b', 'u2', 91, 'kept'));
+    expect(told).toEqual(['went back from 130 to 100', '-u3 made since', '~u1 old after new after old']);
+    expect(cache.get('shop', 'a')?.raw.metadata.resourceVersion).toBe('90');
+    expect(cache.highest).toBe(100n);
+  });
+
+  it('lets what was deleted since come again', () => {
+    const { cache, take } = followed();
+    take('100', thing('a', 'u1', 90, 'back'));
+    cache.remove(thing('a', 'u1', 110));
+    take('105', thing('a', 'u1', 90, 'back'));
+    expect(cache.get('shop', 'a')?.view).toBe('back');
+  });
+
+  it('is recognised by one object when the revision has grown past all that was seen', () => {
+    const { cache, told, take } = followed();
+    take('100', thing('a', 'u1', 90));
+    cache.put(thing('a', 'u1', 120));
+    take('500', thing('a', 'u1', 90, 'old'));
+    expect(told).toContain('went back from 120 to 500');
+    expect(cache.get('shop', 'a')?.view).toMatch(/^old/);
+  });
+
+  it('is recognised by an object that was gone', () => {
+    const { cache, told, take } = followed();
+    take('100', thing('a', 'u1', 90));
+    cache.remove(thing('a', 'u1', 120));
+    take('500', thing('a', 'u1', 90, 'back'));
+    expect(told).toContain('went back from 120 to 500');
+    expect(cache.get('shop', 'a')?.view).toBe('back');
+  });
+
+  it('lets later changes in, though their revisions were seen before', () => {
+    const { cache, take } = followed();
+    take('100', thing('a', 'u1', 90));
+    cache.put(thing('a', 'u1', 120));
+    take('100', thing('a', 'u1', 90));
+    cache.put(thing('a', 'u1', 101, 'after the restore'));
+    expect(cache.get('shop', 'a')?.view).toMatch(/^after the restore/);
+    cache.remove(thing('a', 'u1', 102));
+    expect(cache.size).toBe(0);
+  });
+
+  it('is told once: the next list is an ordinary one', () => {
+    const { told, take } = followed();
+    take('100');
+    take('50');
+    take('50');
+    take('51');
+    expect(told).toEqual(['went back from 100 to 50']);
+  });
+});
+
+describe('a list that is only late', () => {
+  it('proves nothing when its reply was overtaken by the reply to a write', () => {
+    const { cache, told } = recorded();
+    cache.onWentBack(() => told.push('went back'));
+    cache.put(thing('a', 'u1', 100));
+    const asked = cache.beforeList();
+    cache.put(thing('a', 'u1', 120, 'own write'));
+    cache.takeList([thing('a', 'u1', 100)], '110', asked);
+    expect(cache.get('shop', 'a')?.view).toMatch(/^own write/);
+    expect(told).not.toContain('went back');
+  });
+
+  it('proves nothing when an object was seen to go while it was on its way', () => {
+    const { cache, told } = recorded();
+    cache.onWentBack(() => told.push('went back'));
+    cache.put(thing('a', 'u1', 100));
+    const asked = cache.beforeList();
+    cache.remove(thing('a', 'u1', 120));
+    cache.takeList([thing('a', 'u1', 100)], '110', asked);
+    expect(cache.size).toBe(0);
+    expect(told).not.toContain('went back');
+  });
+});
+
 it('takes back an object that left the selection, as by a lost label, when it returns with a newer revision', () => {
   const { cache } = recorded();
   cache.put(thing('a', 'u1', 5));

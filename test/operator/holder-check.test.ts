@@ -21,7 +21,7 @@ const pod = (revision: number, metadata: object = {}): RawPod => ({
 
 const holder = aHolder('a', 900n);
 const lease = heldBy(holder);
-const freeing = (reason: 'Expired' | 'ConfirmedDeath'): Action => ({
+const freeing = (reason: 'Expired' | 'ConfirmedDeath' | 'Broken'): Action => ({
   kind: 'Free',
   lock: aLock(),
   lease,
@@ -75,6 +75,11 @@ describe('before a lease counts as expired', () => {
   it('a Pod that was gone before is no news', async () => {
     expect((await check(freeing('Expired'), {})).end).toBe('goes on');
   });
+});
+
+it('a broken holder is read too before it counts as stopped', async () => {
+  const present = pod(6, { deletionTimestamp: '2026-01-01T00:00:00Z' });
+  expect((await check(freeing('Broken'), { known: pod(5), present })).end).toBe('decides anew');
 });
 
 it('a confirmed death is not read again: it is the proof', async () => {

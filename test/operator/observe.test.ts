@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RawPod } from '../../src/core/raw-pod.ts';
 import { createCaches } from '../../src/operator/caches.ts';
 import { Observer } from '../../src/operator/observe.ts';
+import { aLock } from '../support/builders.ts';
 
 const gate = { gate: { open: true, base: 0n }, failure: undefined } as const;
 
@@ -17,11 +18,12 @@ const pod = (uid: string, revision: number): RawPod => ({
   status: { phase: 'Running' },
 });
 
+const { maxHoldSeconds: _, ...spec } = aLock().spec;
 const lock = (revision: number, over: object = {}) => ({
   apiVersion: 'kilit.dev/v1alpha1',
   kind: 'DistributedLock',
   metadata: { name: 'billing', namespace: 'shop', uid: 'lock', resourceVersion: String(revision), generation: 1 },
-  spec: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5 },
+  spec,
   ...over,
 });
 
@@ -57,7 +59,7 @@ describe('an observer', () => {
     caches.locks.put(lock(5));
     caches.locks.put(lock(6, { status: { waiters: 1 } }));
     expect(woken).toEqual(['shop/billing']);
-    caches.locks.put(lock(7, { spec: { leaseDurationSeconds: 30, takeoverDelaySeconds: 5 } }));
+    caches.locks.put(lock(7, { spec: { ...spec, leaseDurationSeconds: 30 } }));
     expect(woken).toEqual(['shop/billing', 'shop/billing']);
   });
 

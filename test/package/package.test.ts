@@ -1,6 +1,15 @@
 /** The package as npm would publish it, used from a folder of its own. */
-import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -58,6 +67,55 @@ test('the command runs from the package', () => {
   expect(run('node_modules/kilit/dist/kilit.js', 'guard', 'postgres', 'sql')).toContain(
     'create schema if not exists kilit',
   );
+});
+
+test('the command is a plugin of kubectl too, and finds what talks to a cluster inside itself', () => {
+  const { bin } = JSON.parse(readFileSync(join(folder, 'node_modules/kilit/package.json'), 'utf8')) as { bin: object };
+  expect(bin).toEqual({ kilit: './dist/kilit.js', 'kubectl-kilit': './dist/kilit.js' });
+  const alone = mkdtempSync(join(tmpdir(), 'kilit-alone-'));
+  try {
+    copyFileSync(join(folder, 'node_modules/kilit/dist/kilit.js'), join(alone, 'kubectl-kilit.mjs'));
+    const config = join(alone, 'config');
+    const cluster = { server: 'https://127.0.0.1:1', 'insecure-skip-tls-verify': true };
+    const context = { cluster: 'c', user: 'u' };
+    writeFileSync(
+      config,
+      JSON.stringify({
+        clusters: [{ name: 'c', cluster }],
+        users: [{ name: 'u', user: { token: 't' } }],
+        contexts: [{ name: 'far', context }],
+        'current-context': 'far',
+      }),
+    );
+    const ran = spawnSync(process.execPath, ['kubectl-kilit.mjs', 'list', '--kubeconfig', config], {
+      cwd: alone,
+      encoding: 'utf8',
+    });
+    expect([ran.status, ran.stderr]).toEqual([
+      1,
+      expect.stringContaining("[Unreachable] No answer from the API server https://127.0.0.1:1 (context 'far')"),
+    ]);
+  } finally {
+    rmSync(alone, { recursive: true, force: true });
+  }
+});
+
+test('the guard loads neither client-node nor yaml', () => {
+  const seen = run(
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    `import { registerHooks } from 'node:module';
+     const seen = [];
+     registerHooks({ resolve(name, context, next) { seen.push(name); return next(name, context); } });
+     await import('kilit/guards/postgres');
+     console.log(JSON.stringify(seen));`,
+  );
+  const names = JSON.parse(seen) as string[];
+  expect(names).toContain('kilit/guards/postgres');
+  expect(
+    names.filter((name) => !name.startsWith('.') && !name.startsWith('node:') && name !== 'kilit/guards/postgres'),
+  ).toEqual([]);
 });
 
 test('the package has what a program or a person needs, and neither sources nor the image', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type ObservedLease, readLease } from '../../src/core/holder-lease.ts';
 import type { ApiClient, ApiReply, ApiRequest } from '../../src/sidecar/api-client.ts';
-import { createLeaseClient } from '../../src/sidecar/lease-client.ts';
+import { createLeaseClient, observationOf } from '../../src/sidecar/lease-client.ts';
 import { aLease } from './support/fake-api.ts';
 
 const TIME = '2026-01-01T00:00:00.000000Z';
@@ -106,23 +106,34 @@ describe('the reply to a write', () => {
   });
 });
 
+const listOf = (...items: readonly unknown[]) => answer(200, { metadata: { resourceVersion: '77' }, items });
+
 describe('a read', () => {
   test.each<[string, ApiReply, string]>([
-    ['a Lease', answer(200, aLease()), 'lease'],
-    ['404', answer(404, {}), 'missing'],
-    ['a Lease on its way out', answer(200, { metadata: { resourceVersion: '9', deletionTimestamp: TIME } }), 'missing'],
+    ['a Lease', listOf(aLease()), 'lease'],
+    ['none', listOf(), 'missing'],
+    ['a Lease on its way out', listOf({ metadata: { resourceVersion: '9', deletionTimestamp: TIME } }), 'missing'],
+    ['404', answer(404, {}), 'failed'],
     ['403', answer(403, {}), 'forbidden'],
     ['null', answer(200, 'null'), 'failed'],
     ['silence', { kind: 'timedOut' }, 'failed'],
   ])('that brings %s is told apart', async (_name, reply, kind) => {
-    expect(await clientOf(reply).client.get(100)).toMatchObject({ kind });
+    expect(await clientOf(reply).client.list(100)).toMatchObject({ kind });
+  });
+
+  test('that finds no Lease tells the revision of the list, so that a Lease made later is newer', () => {
+    expect(observationOf({ kind: 'missing', listRevision: 77n }, 5)).toEqual({
+      lease: undefined,
+      revision: 77n,
+      requestedAt: 5,
+    });
   });
 });
 
 describe('a list', () => {
   test('asks for the one Lease, as RBAC demands', async () => {
     const { client, sent } = clientOf(answer(200, { metadata: { resourceVersion: '77' }, items: [aLease()] }));
-    expect(await client.list(100)).toMatchObject({ kind: 'lease', listRevision: '77' });
+    expect(await client.list(100)).toMatchObject({ kind: 'lease', listRevision: 77n });
     expect(sent[0]?.path).toBe(
       '/apis/coordination.k8s.io/v1/namespaces/shop/leases?fieldSelector=metadata.name%3Dkilit.billing',
     );

@@ -31,6 +31,16 @@ describe('a loss', TIMEOUT, () => {
     await expectStopped(sidecar, 'GrantChanged');
   });
 
+  test('comes when the operator asks it to yield, and does not release: the next start does', async () => {
+    const sidecar = await harness.startHolding({ seconds: 10 });
+    const lease = harness.api.lease();
+    if (lease === undefined) throw new Error('There is no Lease');
+    const annotations = { ...lease.metadata.annotations, 'kilit.dev/yield': 'NewerRevision' };
+    harness.api.set({ ...lease, metadata: { ...lease.metadata, annotations } });
+    await expectStopped(sidecar, 'YieldAsked');
+    expect(harness.api.lease()?.spec.holderIdentity).toBe(IDENTITY);
+  });
+
   test('comes at the deadline when writes fail and reads work (fabric8io/kubernetes-client#2860)', async () => {
     const sidecar = await harness.startHolding();
     harness.failWrites();

@@ -16,10 +16,10 @@ describe('SIGTERM', TIMEOUT, () => {
     ]).toEqual([IDENTITY, 0, 0]);
   });
 
-  test('ends a waiter with 1, and counts no loss', async () => {
+  test('ends a waiter with 80, which says that no program had a token, and counts no loss', async () => {
     const sidecar = await harness.startWaiting();
     sidecar.child.kill('SIGTERM');
-    expect(await sidecar.exited).toEqual({ code: 1, signal: null });
+    expect(await sidecar.exited).toEqual({ code: 80, signal: null });
     expect(sidecar.file('losses')).toBeUndefined();
   });
 });

@@ -59,7 +59,7 @@ describe('the start', TIMEOUT, () => {
   test('ends when its port is taken', async () => {
     const first = await harness.startWaiting();
     const second = await harness.start({ env: { KILIT_PORT: String(first.port) } });
-    expect((await second.exited).code).toBe(1);
+    expect((await second.exited).code).toBe(80);
     expect(second.log()).toContain('EADDRINUSE');
     expect(second.file('reason')).toMatch(/^Crashed: /);
   });

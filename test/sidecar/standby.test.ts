@@ -68,6 +68,20 @@ describe('a sidecar in standby mode', { timeout: 20_000 }, () => {
     expect(sidecar.file('reason')).toMatch(/^DeadlinePassed: /);
   });
 
+  test('tells the program when it is asked to yield, and releases once it has stood down', async () => {
+    await hold('5', 10);
+    const lease = api.lease();
+    if (lease === undefined) throw new Error('There is no Lease');
+    const annotations = { ...lease.metadata.annotations, 'kilit.dev/yield': 'NodeDrain' };
+    api.set({ ...lease, metadata: { ...lease.metadata, annotations } });
+    await eventually('it is told', async () => (await state()) === 'losing');
+    expect((await sidecar.ask('GET', '/v1/lock')).body).toContain('"reason":"YieldAsked"');
+    await sidecar.ask('POST', '/v1/stood-down');
+    await eventually('it gives back', () => api.lease()?.spec.holderIdentity === '');
+    await hold('6', 5);
+    expect(sidecar.file('token')).toBe('6');
+  });
+
   test('tells the program when another holds, and stays when it stands down', async () => {
     await hold('5', 5);
     api.grant('other_1', { token: '6' });

@@ -1,7 +1,7 @@
 /** Builders of what the operator observes: `aLock()`, `aPod('a').queued(1)`, `aLease().heldBy(pod)`. */
 import type { DistributedLockStatus } from '../../src/api/generated/distributedlock.ts';
 import { LOCK_FINALIZER } from '../../src/api/names.ts';
-import type { LeaseView } from '../../src/core/lease.ts';
+import type { LeaseView, Terms } from '../../src/core/lease.ts';
 import type { LockView } from '../../src/core/lock.ts';
 import type { NodeView } from '../../src/core/node.ts';
 import type { Now, Observed } from '../../src/core/observed.ts';
@@ -10,6 +10,7 @@ import type { PodView } from '../../src/core/pod.ts';
 export const aNode = (over: Partial<NodeView> = {}): NodeView => ({
   name: 'n1',
   ready: true,
+  cordoned: false,
   kubeletVersion: 'v1.36.3',
   declaredFeatures: ['RestartAllContainersOnContainerExits'],
   ...over,
@@ -24,6 +25,7 @@ export const aPod = (name: string, over: Partial<PodView> = {}): PodView => ({
   createdAt: '2026-01-01T00:00:00Z',
   node: 'n1',
   deleting: false,
+  finalizers: [],
   phase: 'Pending',
   disrupted: false,
   injected: true,
@@ -35,12 +37,36 @@ export const aPod = (name: string, over: Partial<PodView> = {}): PodView => ({
   sidecarRunning: true,
   sidecarWaiting: undefined,
   confirmedDead: false,
+  workload: undefined,
+  progress: { runs: {}, completed: 0, lastAt: undefined },
+  notStarted: undefined,
   ...over,
 });
 
-/** A Pod that carries the marks of a grant. */
+/** A Pod that carries the marks of a grant, and whose program runs. */
 export const aHolder = (name: string, token: bigint, over: Partial<PodView> = {}): PodView =>
-  aPod(name, { phase: 'Running', token: token.toString(), leader: true, ...over });
+  aPod(name, { phase: 'Running', token: token.toString(), leader: true, progress: runningSince(0), ...over });
+
+export const runningSince = (since: number): PodView['progress'] => ({
+  runs: { 'containerd://1': since },
+  completed: 0,
+  lastAt: undefined,
+});
+
+/** A Pod of a version of the Deployment `billing`, made in this second. */
+export const ofVersion = (revision: string, second = 0): Pick<PodView, 'workload' | 'createdAt'> => ({
+  workload: { id: 'Deployment/billing', revision },
+  createdAt: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`,
+});
+
+export const SPEC: LockView['spec'] = {
+  leaseDurationSeconds: 15,
+  takeoverDelaySeconds: 5,
+  takeover: 'Lease',
+  onRenewalFailure: 'Stop',
+  startDeadlineSeconds: 60,
+  maxHoldSeconds: undefined,
+};
 
 export const aLock = (over: Partial<LockView> & { readonly status?: DistributedLockStatus } = {}): LockView => ({
   namespace: 'shop',
@@ -50,10 +76,19 @@ export const aLock = (over: Partial<LockView> & { readonly status?: DistributedL
   generation: 1,
   deleting: false,
   finalizers: [LOCK_FINALIZER],
-  spec: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5 },
+  spec: SPEC,
+  requests: { break: undefined, handover: undefined },
   status: {},
   ...over,
 });
+
+export const TERMS: Terms = {
+  leaseDurationSeconds: 15,
+  takeoverDelaySeconds: 5,
+  gracePeriodSeconds: 30,
+  takeover: 'Lease',
+  onRenewalFailure: 'Stop',
+};
 
 export const aLease = (over: Partial<LeaseView> = {}): LeaseView => ({
   namespace: 'shop',
@@ -66,8 +101,11 @@ export const aLease = (over: Partial<LeaseView> = {}): LeaseView => ({
   acquireTime: '',
   renewTime: '',
   transitions: 3,
-  terms: { leaseDurationSeconds: 15, takeoverDelaySeconds: 5, gracePeriodSeconds: 30 },
+  terms: TERMS,
   observedAt: 0,
+  confirmedAt: undefined,
+  yieldAsked: undefined,
+  broken: undefined,
   ...over,
 });
 
@@ -76,6 +114,7 @@ export const heldBy = (pod: PodView, over: Partial<LeaseView> = {}): LeaseView =
     holder: { identity: `${pod.name}_${pod.uid}`, name: pod.name, uid: pod.uid, node: pod.node },
     acquireTime: '2026-01-01T00:00:00.000000Z',
     renewTime: '2026-01-01T00:00:01.000000Z',
+    confirmedAt: 0,
     ...over,
   });
 

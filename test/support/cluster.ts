@@ -9,4 +9,8 @@ export const openTestKube = (): Kube => openKube(inject('kubeconfig'), inject('k
 export const helm = (...args: readonly string[]): string =>
   execFileSync(inject('helm'), ['--kubeconfig', inject('kubeconfig'), ...args], { encoding: 'utf8', stdio: 'pipe' });
 
+/** Runs kubectl against it. Returns the standard output, throws with the standard error. */
+export const kubectl = (...args: readonly string[]): string =>
+  execFileSync(inject('kubectl'), ['--kubeconfig', inject('kubeconfig'), ...args], { encoding: 'utf8', stdio: 'pipe' });
+
 export { OPERATOR_NAMESPACE, RELEASE } from './install.ts';

@@ -6,7 +6,7 @@ import type { RawPod } from '../../src/core/raw-pod.ts';
 import type { Cluster, ClusterNode } from '../../tools/cluster/index.ts';
 import { type Life, type Line, livesOf, parseHistory } from './history.ts';
 import type { Kube } from './kube.ts';
-import { Scene } from './scene.ts';
+import { gatedPod, Scene } from './scene.ts';
 import { waitFor } from './wait.ts';
 import { type WritingPodOptions, writingPod } from './writing-pod.ts';
 
@@ -29,6 +29,7 @@ export class FaultScene extends Scene {
     const namespace = await kube.namespace(prefix);
     const dir = await mkdtemp(join(tmpdir(), `kilit-${prefix}-`));
     const end = async (): Promise<void> => {
+      await kube.must('DELETE', `/apis/apps/v1/namespaces/${namespace.name}/deployments`);
       // While one lives, containerd makes the folder again.
       await kube.must('DELETE', `/api/v1/namespaces/${namespace.name}/pods?gracePeriodSeconds=1`);
       await waitFor(`the end of all Pods of namespace ${namespace.name}`, async () => {
@@ -65,6 +66,31 @@ export class FaultScene extends Scene {
     return made;
   }
 
+  /** Makes a Deployment, by default of one replica and with the default strategy, whose programs write into the history. */
+  async deploy({ replicas = 1, ...options }: WritingPodOptions & { readonly replicas?: number }): Promise<void> {
+    const { metadata, spec } = gatedPod(writingPod(options, this.#dir));
+    const app = { app: options.name };
+    const template = { metadata: { ...metadata, name: undefined, labels: { ...metadata.labels, ...app } }, spec };
+    await this.kube.must('POST', `/apis/apps/v1/namespaces/${this.namespace}/deployments`, {
+      body: { metadata: { name: options.name }, spec: { replicas, selector: { matchLabels: app }, template } },
+    });
+  }
+
+  /** kubectl in this scene's namespace. */
+  kubectl(...args: readonly string[]): Promise<string> {
+    return this.#cluster.kubectl(['--namespace', this.namespace, ...args]);
+  }
+
+  /** Waits until a program that is none of `known` has started, and returns its life. */
+  nextLife(lock: string, known: readonly Life[], seconds = 90): Promise<Life> {
+    const old = new Set(known.map(({ life }) => life));
+    return waitFor(
+      `a new program under lock ${lock}`,
+      async () => (await this.lives(lock)).find(({ life }) => !old.has(life)),
+      { seconds, everyMs: 50 },
+    );
+  }
+
   async history(lock: string): Promise<readonly Line[]> {
     const text = await readFile(join(this.#dir, lock), 'utf8').catch(() => '');
     // A line that is being written has no end yet.
@@ -95,9 +121,9 @@ export class FaultScene extends Scene {
   async holderAndWaiters(
     lock: string,
     names: readonly string[],
-    options: Partial<WritingPodOptions> = {},
+    { lockSpec, ...options }: Partial<WritingPodOptions> & { readonly lockSpec?: object } = {},
   ): Promise<Life> {
-    await this.lock(lock);
+    await this.lock(lock, lockSpec);
     const [holder = '', ...waiters] = names;
     await this.run({ lock, name: holder, ...options });
     const life = await this.runs(lock, holder);

@@ -22,7 +22,7 @@ export interface InstallOptions {
 export const installArgs = ({ replicas }: InstallOptions): readonly string[] => [
   ...`upgrade --install ${RELEASE} charts/kilit --namespace ${OPERATOR_NAMESPACE} --create-namespace`.split(' '),
   '--set',
-  `image.tag=dev,replicas=${replicas}`,
+  `image.tag=dev,replicas=${replicas},fencedLeases.enabled=true`,
   // The tag stays the same: a new build must show in the Deployment, or old operators would be tested.
   '--set',
   `podAnnotations.build=b${buildHash()}`,

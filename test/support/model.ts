@@ -1,4 +1,5 @@
 /** What the API server would hold after an action, as far as decisions see it. Pure. */
+import { breakIdentity } from '../../src/api/names.ts';
 import type { Action } from '../../src/core/actions.ts';
 import { assertNever } from '../../src/core/assert-never.ts';
 import type { LeaseView } from '../../src/core/lease.ts';
@@ -17,7 +18,7 @@ export function applied(observed: Observed, action: Action, now: Now): Observed 
       observedAt: now.instant,
     },
   });
-  const marked = (pod: PodView, marks: Pick<PodView, 'token' | 'leader' | 'queuedAt'>): Observed => {
+  const marked = (pod: PodView, marks: Partial<PodView>): Observed => {
     const pods = observed.pods.map((present) => (present.uid === pod.uid ? { ...present, ...marks } : present));
     return { ...observed, pods, lastSeen: (uid) => pods.find((present) => present.uid === uid) };
   };
@@ -37,6 +38,10 @@ export function applied(observed: Observed, action: Action, now: Now): Observed 
       };
     case 'AdoptLease':
       return { ...observed, lease: { ...action.lease, ownerUid: action.lock.uid } };
+    case 'RefreshLease': {
+      const reached = observed.gate.open ? (observed.gate.revision ?? 0n) : 0n;
+      return revised({ ...action.lease, resourceVersion: reached.toString() }, {});
+    }
     case 'DeleteLease':
       return { ...observed, lease: undefined, leaseAbsentSince: now.instant };
     case 'Grant': {
@@ -50,16 +55,55 @@ export function applied(observed: Observed, action: Action, now: Now): Observed 
         acquireTime: time,
         renewTime: time,
         transitions: lease.transitions + 1,
+        confirmedAt: undefined,
+        yieldAsked: undefined,
+        broken: undefined,
       });
     }
+    case 'AskYield':
+      return { ...observed, lease: { ...action.lease, yieldAsked: action.reason } };
+    case 'Break': {
+      const { lock, lease, token, holder } = action;
+      const [name = '', uid = ''] = breakIdentity(lock.uid).split('_');
+      const time = `broken-${token}`;
+      return revised(lease, {
+        holder: { identity: breakIdentity(lock.uid), name, uid, node: undefined },
+        token,
+        acquireTime: time,
+        renewTime: time,
+        transitions: lease.transitions + 1,
+        confirmedAt: undefined,
+        yieldAsked: undefined,
+        broken: holder,
+      });
+    }
+    case 'DropRequest':
+      return {
+        ...observed,
+        lock: { ...action.lock, requests: { ...action.lock.requests, [action.request]: undefined } },
+      };
     case 'Free':
-      return revised(action.lease, { holder: undefined });
+      return revised(action.lease, { holder: undefined, confirmedAt: undefined });
     case 'MarkHolder':
-      return marked(action.pod, { token: action.token.toString(), leader: true, queuedAt: undefined });
+      return marked(action.pod, {
+        token: action.token.toString(),
+        leader: true,
+        queuedAt: undefined,
+        notStarted: action.notStarted ? action.token.toString() : undefined,
+      });
     case 'Unmark':
       return marked(action.pod, { token: undefined, leader: false, queuedAt: undefined });
     case 'JoinQueue':
-      return marked(action.pod, { token: undefined, leader: false, queuedAt: action.queuedAt });
+      return marked(action.pod, {
+        token: undefined,
+        leader: false,
+        queuedAt: action.queuedAt,
+        ...(action.notStarted && { notStarted: action.pod.token }),
+      });
+    case 'AddPodFinalizer':
+      return marked(action.pod, { finalizers: [...action.pod.finalizers, 'kilit.dev/holder'] });
+    case 'RemovePodFinalizer':
+      return marked(action.pod, { finalizers: action.pod.finalizers.filter((name) => name !== 'kilit.dev/holder') });
     case 'WriteStatus':
       return { ...observed, lock: { ...action.lock, status: action.status } };
     default:

@@ -44,7 +44,13 @@ const queueOf = (...waiters: readonly Omit<LockWaiter, 'kind' | 'uid'>[]): Distr
   apiVersion: 'kilit.dev/v1alpha1',
   kind: 'DistributedLock',
   metadata: { name: 'billing', namespace: 'shop', uid: 'uid-lock', resourceVersion: '1' },
-  spec: { leaseDurationSeconds: 5, takeoverDelaySeconds: 5 },
+  spec: {
+    leaseDurationSeconds: 5,
+    takeoverDelaySeconds: 5,
+    startDeadlineSeconds: 60,
+    takeover: 'Lease',
+    onRenewalFailure: 'Stop',
+  },
   status: { queue: waiters.map((waiter) => ({ ...waiter, kind: 'Pod', uid: `uid-${waiter.name}` })) },
 });
 

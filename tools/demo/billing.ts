@@ -46,7 +46,7 @@ export interface Billing {
    *
    * Between its line "about to charge" and the commit: what is too late is set going again, and the next one tried.
    */
-  pauseInTheMiddle(guard: GuardMode, of: { readonly pod: string; readonly log: BillingLog }): Promise<number>;
+  pauseInTheMiddle(guard: GuardMode, of: { readonly pod: string; readonly log: BillingLog }): Promise<Pause>;
   /**
    * Sets the program going again, and its sidecar not yet, which would have it stopped within some hundred milliseconds.
    *
@@ -54,6 +54,13 @@ export interface Billing {
    */
   wakeProgram(pod: string): Promise<void>;
   wakeSidecar(pod: string): Promise<void>;
+}
+
+export interface Pause {
+  /** About to be charged. */
+  readonly customer: number;
+  /** When the pause began, as `Date.now`. */
+  readonly at: number;
 }
 
 export interface BillingLog extends AsyncDisposable {
@@ -109,9 +116,10 @@ export function openBilling(cluster: Cluster, namespace: string): Billing {
     async pauseInTheMiddle(guard, { pod, log }) {
       for (let customer = FIRST_TRY; customer <= CUSTOMERS; customer += 1) {
         await log.until(new RegExp(`about to charge customer ${customer} `));
+        const at = Date.now();
         await signal('SIGSTOP', pod, [PROGRAM, SIDECAR_CONTAINER]);
         const committed = await sql(guard, `select from charge where customer = ${customer}`);
-        if (committed.length === 0) return customer;
+        if (committed.length === 0) return { customer, at };
         await signal('SIGCONT', pod, [SIDECAR_CONTAINER, PROGRAM]);
       }
       throw new Error(`Pod ${pod} could not be paused in the middle of a charge: it was always too late.`);

@@ -35,7 +35,7 @@ const LAST_ACT: Act = { title: 'a holder is paused while it charges customers', 
 const INTRO =
   'kilit: named locks for Kubernetes. Each grant carries a fencing token, a number that only grows. This demo starts ' +
   'a real cluster on this machine, lets Pods compete for one lock, kills things, and ends with a database that refuses a late writer. It ' +
-  'takes about three minutes; the first time ever about 12 more, because Kubernetes is built from its sources.';
+  'takes about three minutes; the first time ever 12 or more on top, because Kubernetes is built from its sources.';
 
 export interface DemoRun {
   readonly name: string;

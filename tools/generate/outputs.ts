@@ -3,8 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { repositoryRoot } from '../cluster/paths.ts';
+import { cliDocs } from './cli-docs.ts';
 import { renderChart } from './helm.ts';
 import { makeBundle } from './manifest.ts';
+import { generatePolicies } from './policies.ts';
 import { generateTypes, type Schema } from './types.ts';
 
 interface Crd {
@@ -20,8 +22,11 @@ export async function readSchema(): Promise<Schema> {
 
 /** Path in the work tree → what the file must hold. */
 export async function generateAll(): Promise<ReadonlyMap<string, string>> {
+  const manifest = makeBundle(await renderChart({ set: ['image.tag=dev'] }));
   return new Map([
     ['src/api/generated/distributedlock.ts', generateTypes(await readSchema())],
-    ['manifests/kilit.yaml', makeBundle(await renderChart({ set: ['image.tag=dev'] }))],
+    ['docs/cli.md', cliDocs()],
+    ['src/api/generated/policies.ts', generatePolicies(manifest)],
+    ['manifests/kilit.yaml', manifest],
   ]);
 }

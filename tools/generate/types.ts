@@ -25,6 +25,8 @@ const NAMES: Readonly<Record<string, string>> = {
   '.status.conditions[]': 'LockCondition',
   '.status.holder': 'LockHolder',
   '.status.terms': 'LockTerms',
+  '.status.lastBreak': 'LockBreak',
+  '.status.lastHandover': 'LockHandover',
   '.status.queue[]': 'LockWaiter',
 };
 

@@ -1,5 +1,5 @@
 /**
- * `npm run measure`: the figures of the README, on a real cluster of two nodes. Takes about 25 minutes.
+ * `npm run measure`: the figures of the README, on a real cluster of two nodes. Takes about 35 minutes.
  */
 import { parseArgs } from 'node:util';
 import { installArgs } from '../../test/support/install.ts';
@@ -10,11 +10,13 @@ import type { Bench } from './bench.ts';
 import { type Figure, table } from './figures.ts';
 import { cutOff, deletion, programKilled, silentDeath } from './handovers.ts';
 import { leaderKilled, memory, writes } from './operator.ts';
+import { drain, handover, rollout } from './yields.ts';
 
 const HELP = `Measures kilit on a real cluster and prints a table of medians and worst values.
 
-  npm run measure                     everything, 20 tries each (5 for the two slow ones), about 25 minutes
-  npm run measure -- --only deletion  one part: deletion, killed, cut, silent, leader, writes, memory
+  npm run measure                     everything, 20 tries each (5 for the slow ones), about 35 minutes
+  npm run measure -- --only deletion  one part: deletion, killed, cut, silent, rollout, drain,
+                                      handover, leader, writes, memory
   npm run measure -- --tries 5        fewer tries
 
 Options: --name NAME of the cluster (default measure), --keep it up afterwards, --locks N for memory (default 1000).
@@ -37,6 +39,9 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<readonly Figure[]
   killed: programKilled,
   cut: cutOff,
   silent: (bench) => silentDeath(bench, few),
+  rollout,
+  drain: (bench) => drain(bench, few),
+  handover,
   leader: (bench) => leaderKilled(bench, few),
   writes,
   memory: (bench) => memory(bench, Number(options.locks)),

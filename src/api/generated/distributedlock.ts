@@ -51,6 +51,42 @@ export interface DistributedLockSpec {
    * @default 5
    */
   readonly takeoverDelaySeconds: number;
+  /**
+   * What passes the lock on when its holder does not release it.
+   *
+   * `Lease`: the confirmed death of the holder, or an expired lease. `PodGone`: confirmed death alone; the Pod
+   * keeps a finalizer meanwhile. A holder whose node never comes back then holds until an administrator breaks
+   * the lock. A change is taken over at the next grant.
+   *
+   * @default Lease
+   */
+  readonly takeover: 'Lease' | 'PodGone';
+  /**
+   * What happens to the program when the holder cannot renew by its deadline.
+   *
+   * `Stop`: it is stopped. `ContinueFenced`: it goes on until somebody else is seen to hold the lock, or nobody;
+   * two programs may run then, so only for programs whose every write is guarded by the token. A change is taken
+   * over at the next grant.
+   *
+   * @default Stop
+   */
+  readonly onRenewalFailure: 'Stop' | 'ContinueFenced';
+  /**
+   * How long a holder may hold the lock without a running program before it is asked to yield, in seconds, from
+   * 10 to 3600. Only while another Pod could be granted the lock.
+   *
+   * A running container counts, and a running init container behind the gate (a migration); a container that
+   * ends within 30 seconds is a crash and does not. Such a Pod then takes the lock from nobody, but waits for
+   * its turn. A change counts at once.
+   *
+   * @default 60
+   */
+  readonly startDeadlineSeconds: number;
+  /**
+   * How long a holder may hold the lock before it is asked to yield, in seconds, at least 10. Only while another
+   * Pod could be granted the lock; without it a holder holds as long as it likes. A change counts at once.
+   */
+  readonly maxHoldSeconds?: number;
 }
 
 /** What was observed. Written by the operator only; the truth of who holds is the Lease `kilit.<name>`. */
@@ -78,6 +114,10 @@ export interface DistributedLockStatus {
   readonly acquiredTime?: string;
   /** How many times the lock was granted. */
   readonly transitions?: number;
+  /** The last grant that an administrator broke (annotation `kilit.dev/break`). */
+  readonly lastBreak?: LockBreak;
+  /** The last hand-over that an administrator asked for (annotation `kilit.dev/handover`). */
+  readonly lastHandover?: LockHandover;
   /** How many Pods wait for the lock, also those that cannot be granted it now. */
   readonly waiters?: number;
   /** The first waiters, in the order in which they will be granted the lock. */
@@ -123,6 +163,34 @@ export interface LockTerms {
   readonly takeoverDelaySeconds: number;
   /** The termination grace period of the holder, in seconds. */
   readonly gracePeriodSeconds: number;
+  /** What passes the grant on besides the holder's release. */
+  readonly takeover?: 'Lease' | 'PodGone';
+  /** What happens when the holder cannot renew by its deadline. */
+  readonly onRenewalFailure?: 'Stop' | 'ContinueFenced';
+}
+
+/** The last grant that an administrator broke (annotation `kilit.dev/break`). */
+export interface LockBreak {
+  /** The user who asked, as the API server knows him. */
+  readonly by: string;
+  /** Why, in his own words. */
+  readonly reason: string;
+  /** When the operator took the request up. */
+  readonly time: string;
+  /** The token of the grant that it was about. */
+  readonly token: string;
+}
+
+/** The last hand-over that an administrator asked for (annotation `kilit.dev/handover`). */
+export interface LockHandover {
+  /** The user who asked, as the API server knows him. */
+  readonly by: string;
+  /** Why, in his own words. */
+  readonly reason: string;
+  /** When the operator took the request up. */
+  readonly time: string;
+  /** The token of the grant that it was about. */
+  readonly token: string;
 }
 
 /** One waiter and what it waits for. */

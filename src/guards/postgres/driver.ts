@@ -7,9 +7,19 @@ export interface Driver<Tx> {
   /** One statement in a transaction of its own. */
   readonly query: Query;
   /**
-   * Begins, works, and commits; rolls back and rethrows when `work` fails.
+   * Begins, enters, works, and commits; rolls back and rethrows when entering or `work` fails.
    *
    * Must fail when the server answers COMMIT with a rollback, since `work` may have swallowed a statement's error.
    */
-  transaction<T>(isolation: string, work: (tx: Tx, query: Query) => Promise<T>): Promise<T>;
+  transaction<T>(entry: Entry, work: (tx: Tx) => Promise<T>): Promise<T>;
 }
+
+/** What a transaction of the guard begins with. */
+export interface Entry {
+  readonly isolation: string;
+  readonly resource: string;
+  /** Decimal text. */
+  readonly token: string;
+}
+
+export const ENTER = 'select kilit.enter($1::text, $2::text)';

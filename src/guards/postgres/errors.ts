@@ -74,7 +74,7 @@ export function enterError(error: unknown, resource: string): unknown {
     case '42883':
       return lockError(
         'InvalidConfig',
-        `The guard is not installed in this database: ${answer.message}. Run: npx kilit guard postgres sql | psql DATABASE -v ON_ERROR_STOP=1 --single-transaction`,
+        `The guard is not installed in this database: ${answer.message}. Run: kilit guard postgres sql > kilit.sql && psql DATABASE -v ON_ERROR_STOP=1 --single-transaction -f kilit.sql`,
       );
     default:
       return guardError(error);

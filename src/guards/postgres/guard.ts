@@ -98,8 +98,7 @@ export function createGuard<Tx>(driver: Driver<Tx>, { resource }: GuardOptions):
       }
       let entered = false;
       const once = () =>
-        driver.transaction(isolation, async (tx, query) => {
-          await query('select kilit.enter($1::text, $2::text)', [resource, text]);
+        driver.transaction({ isolation, resource, token: text }, (tx) => {
           entered = true;
           return work(tx);
         });

@@ -1,6 +1,6 @@
 /** The driver `pg` (node-postgres), by structure. */
 import { LockError } from '../../core/lock-error.ts';
-import type { Driver, Query, Row } from './driver.ts';
+import type { Driver, Entry, Query, Row } from './driver.ts';
 import { endsSession, serverError } from './errors.ts';
 import { createGuard, type GuardOptions, type PostgresGuard } from './guard.ts';
 
@@ -55,13 +55,13 @@ function pgDriver<Client extends PgClient>(pool: { connect(): Promise<Client> })
         client.release(broken);
       }
     },
-    async transaction(isolation, work) {
+    async transaction(entry, work) {
       const client = await pool.connect();
       client.on?.('error', ignore);
       let broken: Error | undefined;
       try {
-        await client.query(`begin isolation level ${isolation}`);
-        const result = await work(client, queryOn(client));
+        await client.query(beginAndEnter(entry));
+        const result = await work(client);
         const { command } = await client.query('commit');
         if (command === 'ROLLBACK') throw swallowed();
         return result;
@@ -79,6 +79,14 @@ function pgDriver<Client extends PgClient>(pool: { connect(): Promise<Client> })
     },
   };
 }
+
+/** Both in one message, which saves a round trip; a message of two statements can have no parameters. */
+const beginAndEnter = ({ isolation, resource, token }: Entry): string =>
+  `begin isolation level ${isolation}; select kilit.enter(${literal(resource)}, ${literal(token)})`;
+
+/** A string constant of ASCII letters that means the same whatever the session set as encoding or `standard_conforming_strings`. */
+const literal = (text: string): string =>
+  `E'${text.replaceAll(/[^ -~]|['\\]/gu, (character) => `\\U${character.codePointAt(0)?.toString(16).padStart(8, '0')}`)}'`;
 
 /**
  * A client in use whose session is ended, as a newer holder's seal does, emits `error`, which without a listener ends the

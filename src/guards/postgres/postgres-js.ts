@@ -1,5 +1,5 @@
 /** The driver `postgres` (Postgres.js), by structure. */
-import type { Driver, Query, Row } from './driver.ts';
+import { type Driver, ENTER, type Entry, type Query, type Row } from './driver.ts';
 import { serverError } from './errors.ts';
 import { createGuard, type GuardOptions, type PostgresGuard } from './guard.ts';
 import { swallowed } from './pg.ts';
@@ -39,9 +39,10 @@ const IN_FAILED_TRANSACTION = '25P02';
 function postgresJsDriver<Tx extends PostgresJsTransaction>(sql: PostgresJs<Tx>): Driver<Tx> {
   return {
     query: queryOn(sql),
-    transaction: <T>(isolation: string, work: (tx: Tx, query: Query) => Promise<T>): Promise<T> =>
+    transaction: <T>({ isolation, resource, token }: Entry, work: (tx: Tx) => Promise<T>): Promise<T> =>
       begin(sql, isolation, async (tx) => {
-        const result = await work(tx, queryOn(tx));
+        await queryOn(tx)(ENTER, [resource, token]);
+        const result = await work(tx);
         // The driver does not look at what COMMIT answers; a statement in an aborted transaction fails.
         await tx.unsafe('select 1').then(undefined, (error: unknown) => {
           throw serverError(error)?.code === IN_FAILED_TRANSACTION ? swallowed() : error;

@@ -14,6 +14,8 @@ let kube: Kube;
 let scene: FaultScene;
 /** Names in the order in which the API server wrote the Pods. */
 let created: readonly string[];
+/** The name of the one that is deleted while it waits. */
+let cancelled: string;
 
 const NAMES = ['mike', 'alpha', 'zulu', 'golf', 'papa', 'bravo', 'tango', 'echo', 'november', 'delta'];
 
@@ -52,23 +54,35 @@ describe.skipIf(cluster.provider !== 'native')('ten waiters that were created in
     );
   });
 
+  it('are cancelled by deleting them: the others keep their places (argoproj/argo-workflows#10733)', async () => {
+    const queue = await queueOf(NAMES.length);
+    cancelled = queue[4] ?? '';
+    await scene.deletePod(cancelled);
+    expect(await queueOf(NAMES.length - 1)).toEqual(queue.filter((name) => name !== cancelled));
+  });
+
   it('are granted in the order of the queue, each with a greater token', async () => {
-    const queue = await waitFor('ten Pods that can be granted the lock', async () => {
-      const { queue = [] } = (await scene.readLock('billing')).status ?? {};
-      return queue.filter(({ reason }) => reason === 'Waiting').length === NAMES.length && queue;
-    });
+    const queue = await queueOf(NAMES.length - 1);
     const startedAt = Date.now();
     await scene.deletePod('holder');
     const lives = await waitFor(
-      'eleven programs',
+      'ten programs',
       async () => {
         const lives = await scene.lives('billing');
-        return lives.length >= NAMES.length + 1 && lives;
+        return lives.length > queue.length && lives;
       },
       { seconds: 150 },
     );
-    figure('ten hand-overs, with programs of 0.3 s', Date.now() - startedAt);
-    expect(lives.map(({ pod }) => pod)).toEqual(['holder', ...queue.map(({ name }) => name)]);
+    figure('nine hand-overs, with programs of 0.3 s', Date.now() - startedAt);
+    expect(lives.map(({ pod }) => pod)).toEqual(['holder', ...queue]);
+    expect(queue).not.toContain(cancelled);
     expect(violations(await scene.history('billing'))).toEqual([]);
   });
+
+  const queueOf = (length: number): Promise<readonly string[]> =>
+    waitFor(`${length} Pods that can be granted the lock`, async () => {
+      const { queue = [] } = (await scene.readLock('billing')).status ?? {};
+      const able = queue.filter(({ reason }) => reason === 'Waiting').map(({ name }) => name);
+      return queue.length === length && able.length === length && able;
+    });
 });

@@ -42,7 +42,7 @@ describe('the policies', () => {
       (await ours()).every(({ status }) => status?.typeChecking !== undefined),
     );
     const warnings = (await ours()).map(({ metadata, status }) => [metadata?.name, status?.typeChecking]);
-    expect(warnings).toHaveLength(10);
+    expect(warnings).toHaveLength(12);
     expect(warnings).toEqual(warnings.map(([name]) => [name, {}]));
   });
 

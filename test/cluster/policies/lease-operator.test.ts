@@ -9,6 +9,7 @@ import {
   aLease,
   creating,
   granted,
+  type Lease,
   microTime,
   openLeaseWorld,
   released,
@@ -22,6 +23,9 @@ import {
 } from './leases.ts';
 
 const at = useWorld(openLeaseWorld);
+
+const BREAK = 'break-00000000-0000-0000-0000-000000000000_broken';
+const YIELD = { 'kilit.dev/yield': 'NodeDrain' };
 
 const attacks: readonly Attack[] = [
   {
@@ -133,11 +137,106 @@ const attacks: readonly Attack[] = [
     send: replacing('kilit.spare', (lease, { base }) => granted(lease, { name: 'host', uid: 'none' }, base)),
     refused: /holderIdentity "host_none" is not <pod name>_<pod uid>/,
   },
+  ...[
+    'break-00000000-0000-0000-0000-000000000000',
+    'break-me_broken',
+    'break-00000000-0000-0000-0000-000000000000_none',
+  ].map((holderIdentity) => ({
+    name: `the operator breaks the lock in the name of ${holderIdentity}`,
+    as: 'operator' as const,
+    send: replacing('kilit.billing', (lease, at) => withSpec(toHolder(lease, at), { holderIdentity })),
+    refused: new RegExp(`holderIdentity "${holderIdentity}" is not`),
+  })),
+  {
+    name: 'the operator breaks the lock and keeps its token',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease, at) =>
+      withAnnotations(withSpec(toHolder(lease, at), { holderIdentity: BREAK }), {
+        'kilit.dev/fencing-token': lease.metadata.annotations['kilit.dev/fencing-token'] ?? '',
+      }),
+    ),
+    refused: /the fencing token must be \d+ for this grant/,
+  },
+  {
+    name: 'the operator asks the holder to yield for no known reason',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease) => withAnnotations(lease, { 'kilit.dev/yield': 'Please' })),
+    refused: /annotation kilit\.dev\/yield must be NewerRevision, .* or Requested, got "Please"/,
+  },
+  {
+    name: 'the operator asks nobody to yield',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease) => withAnnotations(lease, YIELD)),
+    refused:
+      /annotation kilit\.dev\/yield is written by the kilit operator only, on a held Lease and with nothing else changed/,
+  },
+  {
+    name: 'the operator creates a Lease that asks to yield',
+    as: 'operator',
+    send: creating(() => withAnnotations(aLease('other'), YIELD)),
+    refused: /annotation kilit\.dev\/yield is written by the kilit operator only, on a held Lease/,
+  },
+  {
+    name: 'the operator grants and leaves the request to the former holder',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease, at) => withAnnotations(toSibling(lease, at), YIELD)),
+    refused: /a grant must remove annotation kilit\.dev\/yield, got "NodeDrain"/,
+  },
+  ...[
+    { what: 'renews', change: renewed },
+    { what: 'frees', change: released },
+    {
+      what: 'changes the node',
+      change: (lease: Lease) => withAnnotations(lease, { 'kilit.dev/node': 'other' }),
+    },
+    { what: 'adds an annotation', change: (lease: Lease) => withAnnotations(lease, { note: 'x' }) },
+    { what: 'adds a finalizer', change: (lease: Lease) => withMetadata(lease, { finalizers: ['example.com/x'] }) },
+  ].map(({ what, change }) => ({
+    name: `the operator asks the holder to yield and ${what} with it`,
+    as: 'operator' as const,
+    send: replacing('kilit.billing', (lease) => withAnnotations(change(lease), YIELD)),
+    refused: /kilit\.dev\/yield is written by the kilit operator only|may not renew it or change the terms/,
+  })),
+  {
+    name: 'the operator says that another holder was broken',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease) => withAnnotations(lease, { 'kilit.dev/broken-holder': 'x_y' })),
+    refused: /the operator may not renew it or change the terms of its grant/,
+  },
   {
     name: 'the operator renews for a holder',
     as: 'operator',
     send: replacing('kilit.billing', renewed),
     refused: /the operator may not renew it or change the terms of its grant/,
+  },
+  ...[
+    { key: 'kilit.dev/takeover', value: 'Lease' },
+    { key: 'kilit.dev/takeover', value: 'podgone' },
+    { key: 'kilit.dev/on-renewal-failure', value: 'Stop' },
+    { key: 'kilit.dev/on-renewal-failure', value: '' },
+  ].map(({ key, value }) => ({
+    name: `the operator grants with ${key} '${value}'`,
+    as: 'operator' as const,
+    send: replacing('kilit.spare', (lease, at) => withAnnotations(toSibling(lease, at), { [key]: value })),
+    refused:
+      /kilit\.dev\/takeover must be PodGone or absent, got ".*", kilit\.dev\/on-renewal-failure ContinueFenced or absent, got ".*"/,
+  })),
+  ...[
+    { key: 'kilit.dev/takeover', value: 'PodGone' },
+    { key: 'kilit.dev/on-renewal-failure', value: 'ContinueFenced' },
+  ].map(({ key, value }) => ({
+    name: `the operator gives a holder ${key} '${value}'`,
+    as: 'operator' as const,
+    send: replacing('kilit.billing', (lease) => withAnnotations(lease, { [key]: value })),
+    refused: /the operator may not renew it or change the terms of its grant/,
+  })),
+  {
+    name: 'a holder gives itself the right to go on',
+    as: 'holder',
+    send: replacing('kilit.billing', (lease) =>
+      withAnnotations(renewed(lease), { 'kilit.dev/on-renewal-failure': 'ContinueFenced' }),
+    ),
+    refused: /may change spec\.renewTime, and set spec\.holderIdentity to "", and nothing else/,
   },
   {
     name: "the operator changes a holder's terms",
@@ -155,6 +254,16 @@ const legitimate: readonly Attempt[] = [
     send: replacing('kilit.spare', toSibling),
   },
   {
+    name: 'the operator grants by PodGone and ContinueFenced',
+    as: 'operator',
+    send: replacing('kilit.spare', (lease, at) =>
+      withAnnotations(toSibling(lease, at), {
+        'kilit.dev/takeover': 'PodGone',
+        'kilit.dev/on-renewal-failure': 'ContinueFenced',
+      }),
+    ),
+  },
+  {
     name: 'the operator passes a held lock on',
     as: 'operator',
     send: replacing('kilit.billing', toSibling),
@@ -169,9 +278,14 @@ const legitimate: readonly Attempt[] = [
     as: 'operator',
     send: replacing('kilit.billing', (lease, { base }) =>
       withSpec(granted(lease, { name: 'x', uid: 'y' }, base), {
-        holderIdentity: 'break-00000000-0000-0000-0000-000000000000',
+        holderIdentity: BREAK,
       }),
     ),
+  },
+  {
+    name: 'the operator asks the holder to yield',
+    as: 'operator',
+    send: replacing('kilit.billing', (lease) => withAnnotations(lease, YIELD)),
   },
   { name: 'the operator frees', as: 'operator', send: replacing('kilit.billing', released) },
   {

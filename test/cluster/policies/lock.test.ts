@@ -166,6 +166,24 @@ const attacks: readonly Attack[] = [
     refused: /`leaseDurationSeconds` must be at most 3600/,
   },
   {
+    name: 'a lock waits less than ten seconds for a program',
+    as: 'editor',
+    send: creating(aLock('new', { startDeadlineSeconds: 9 })),
+    refused: /`startDeadlineSeconds` must be at least 10/,
+  },
+  {
+    name: 'a lock waits more than an hour for a program',
+    as: 'editor',
+    send: creating(aLock('new', { startDeadlineSeconds: 3601 })),
+    refused: /`startDeadlineSeconds` must be at most 3600/,
+  },
+  {
+    name: 'a lock is held for less than ten seconds',
+    as: 'editor',
+    send: creating(aLock('new', { maxHoldSeconds: 9 })),
+    refused: /`maxHoldSeconds` must be at least 10/,
+  },
+  {
     name: 'a lock has a name that no label can hold',
     as: 'editor',
     send: creating(aLock('x'.repeat(64))),
@@ -209,7 +227,13 @@ describe('a DistributedLock', () => {
 
   test('has the defaults of its spec without one', async () => {
     const { spec } = await at.world.kube.must('GET', lockPath(at.world, 'free'));
-    expect(spec).toEqual({ leaseDurationSeconds: 15, takeoverDelaySeconds: 5 });
+    expect(spec).toEqual({
+      leaseDurationSeconds: 15,
+      takeoverDelaySeconds: 5,
+      startDeadlineSeconds: 60,
+      takeover: 'Lease',
+      onRenewalFailure: 'Stop',
+    });
   });
 
   test('shows holder, token, waiters, readiness and age under its short name', () => {

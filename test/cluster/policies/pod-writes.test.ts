@@ -47,6 +47,12 @@ const forgeries: readonly Attack[] = [
     refused: /annotation kilit\.dev\/queued-at is written by the kilit operator only/,
   },
   {
+    name: 'a person says of a Pod that it cannot start, so that it takes the lock from nobody',
+    as: 'editor',
+    send: patchingPod('sibling', annotated({ 'kilit.dev/not-started': '1' })),
+    refused: /annotation kilit\.dev\/not-started is written by the kilit operator only/,
+  },
+  {
     name: 'a Pod is created as leader',
     as: 'editor',
     send: creatingPod(

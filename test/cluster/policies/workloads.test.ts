@@ -143,9 +143,16 @@ describe('a label on something that makes Pods for ever', () => {
 });
 
 describe('a rolling update of a Deployment', () => {
-  const aDeployment = ({ lock, mode, type }: { lock?: string; mode?: string; type?: string }) => ({
+  interface Change {
+    readonly lock?: string;
+    readonly mode?: string;
+    readonly type?: string;
+    readonly replicas?: number;
+  }
+  const aDeployment = ({ lock, mode, type, replicas }: Change) => ({
     metadata: { name: 'made' },
     spec: {
+      ...(replicas !== undefined && { replicas }),
       selector: { matchLabels: { app: 'x' } },
       ...(type !== undefined && { strategy: { type } }),
       template: {
@@ -159,22 +166,23 @@ describe('a rolling update of a Deployment', () => {
   });
 
   test.each([
-    { what: 'no strategy', change: {} },
-    { what: 'strategy RollingUpdate', change: { type: 'RollingUpdate' } },
-    { what: 'mode gate', change: { mode: 'gate' } },
-  ])('earns a warning where its Pods are gated, with $what', async ({ change }) => {
+    { what: 'no strategy', change: { replicas: 3 } },
+    { what: 'strategy RollingUpdate', change: { replicas: 3, type: 'RollingUpdate' } },
+    { what: 'mode gate', change: { replicas: 3, mode: 'gate' } },
+  ])('of several gated Pods earns a warning, with $what', async ({ change }) => {
     const answer = await create('apps/v1', 'deployments', aDeployment({ lock: 'billing', ...change }));
     expect(answer.status).toBe(201);
     expect(answer.warnings.join()).toContain(
-      "kilit: Deployment 'made' is gated by lock 'billing' and has strategy RollingUpdate: " +
-        'a rollout waits until the old Pod ends; set strategy Recreate or mode standby',
+      "kilit: Deployment 'made' is gated by lock 'billing' and has 3 replicas with strategy RollingUpdate: " +
+        'only one of them is ever Ready, so a rollout does not complete; set replicas 1, strategy Recreate or mode standby',
     );
   });
 
   test.each([
-    { what: 'with strategy Recreate', change: { lock: 'billing', type: 'Recreate' } },
-    { what: 'of standbys', change: { lock: 'billing', mode: 'standby' } },
-    { what: 'without a lock', change: {} },
+    { what: 'of one replica, which completes by itself', change: { lock: 'billing' } },
+    { what: 'with strategy Recreate', change: { lock: 'billing', type: 'Recreate', replicas: 3 } },
+    { what: 'of standbys', change: { lock: 'billing', mode: 'standby', replicas: 3 } },
+    { what: 'without a lock', change: { replicas: 3 } },
   ])('earns none $what', async ({ change }) => {
     const answer = await create('apps/v1', 'deployments', aDeployment(change));
     expect(answer.status).toBe(201);

@@ -124,6 +124,18 @@ describe.each([
     ]);
   });
 
+  test.each(['on', 'off'])('takes any name of a resource as it is, standard_conforming_strings %s', async (setting) => {
+    const odd = `shop/o'neill\\'; select 1; --"$1 ${setting} é🦕`;
+    const options = `-c standard_conforming_strings=${setting}`;
+    const other = open(`${database.url('app')}?options=${encodeURIComponent(options)}`);
+    try {
+      expect(await other.guard(odd).transaction('12', async () => 'entered')).toBe('entered');
+    } finally {
+      await other.end();
+    }
+    expect(await markOf(database, odd)).toBe('12');
+  });
+
   test('says that a write went to a table of another resource', async () => {
     const working = side.guard('shop/elsewhere').transaction('10', (tx) => side.run(tx, 'insert into t values (5)'));
     expect(await lockError(working)).toMatchObject({
@@ -297,6 +309,21 @@ describe.each([
 });
 
 // The driver alone sends ROLLBACK into the closed socket: an uncaught TypeError (porsager/postgres#1133).
+test('pg: a name that would end the text in another client_encoding enters that very resource', async () => {
+  const database = await sharedServer().createDatabase();
+  const pool = new pg.Pool({ connectionString: database.url('app'), max: 1 });
+  try {
+    // The last byte of ﾁ in UTF-8 is the first of two in Shift JIS, which takes the next one with it.
+    const odd = "shop/ﾁ'; select 1; --";
+    await pool.query('set client_encoding to SJIS');
+    expect(await postgresGuard(pool, { resource: odd }).transaction('12', async () => 'entered')).toBe('entered');
+    expect(await markOf(database, odd)).toBe('12');
+  } finally {
+    await pool.end();
+    await database[Symbol.asyncDispose]();
+  }
+});
+
 test('postgres: the statement that ends its own session ends neither the process nor the pool', async () => {
   await using database = await sharedServer().createDatabase();
   const sql = postgres(database.url('app'), { max: 1, onnotice: () => {} });

@@ -1,10 +1,7 @@
 /** What users of other lock systems ran into, with the guard in the way. Each name begins with the report; docs/scenarios.md. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type PostgresGuard, postgresGuard } from 'kilit/guards/postgres';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { repositoryRoot } from '../../../tools/cluster/paths.ts';
 import { type Database, sharedServer } from '../../support/postgres/index.ts';
 import { enterAnd, lockError, markOf, refusal } from './support.ts';
 import { randomFrom } from './torture/random.ts';
@@ -90,22 +87,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(open.map((pool) => pool.end()));
   await database[Symbol.asyncDispose]();
-});
-
-test('the page docs/scenarios.md names tests that exist', () => {
-  const read = (file: string): string => readFileSync(join(repositoryRoot, file), 'utf8').replaceAll("\\'", "'");
-  const rows = read('docs/scenarios.md')
-    .split('\n')
-    .filter((line) => line.startsWith('| ') && line.includes('`test/'));
-  const named = rows.flatMap((row) => {
-    let file = '';
-    return [...(row.split('|')[3] ?? '').matchAll(/`(test\/[^`]+)`|"([^"]+)"/g)].flatMap(([, path, name]) => {
-      file = path ?? file;
-      return name === undefined ? [] : [{ file, name }];
-    });
-  });
-  expect(named.length).toBeGreaterThan(15);
-  expect(named.filter(({ file, name }) => !read(file).includes(name))).toEqual([]);
 });
 
 describe('two holders at once', () => {

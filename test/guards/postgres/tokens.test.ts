@@ -16,7 +16,7 @@ describe.each(SERVER_VERSIONS)('tokens on PostgreSQL %i', (version) => {
     code: 'KL001',
     message: `stale fencing token ${token} for '${resource}': the newest seen is ${mark}`,
     detail: JSON.stringify({ resource, token, mark }).replaceAll('":"', '" : "').replaceAll('","', '", "'),
-    hint: 'A newer holder of the lock has written or sealed. This process is no longer the holder; let it exit.',
+    hint: 'A newer holder of the lock has written or sealed. This process is no longer the holder; let it exit. If every holder is refused, the revisions of the cluster went back (a restore of etcd): raise its token base.',
   });
 
   test.each([

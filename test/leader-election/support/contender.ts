@@ -4,6 +4,7 @@ import {
   type ElectionOptions,
   type ElectionOutcome,
   type LeaderElector,
+  type Leading,
 } from '../../../src/leader-election/index.ts';
 import type { FakeApiServer, Fate, Verb } from './fake-api-server.ts';
 import { createMachine, type Machine } from './machine.ts';
@@ -19,6 +20,8 @@ export interface Contender {
   readonly elector: LeaderElector;
   /** Each end of a run, or what it threw. */
   readonly outcomes: (ElectionOutcome | Error)[];
+  /** With which acquireTime each work was started. */
+  readonly acquireTimes: string[];
   /** How many times the work was started. */
   terms(): number;
   isWorking(): boolean;
@@ -59,6 +62,7 @@ export function createContender(time: VirtualTime, server: FakeApiServer, option
     },
   );
   const outcomes: (ElectionOutcome | Error)[] = [];
+  const acquireTimes: string[] = [];
   let stopping = new AbortController();
   let terms = 0;
   let isWorking = false;
@@ -66,7 +70,8 @@ export function createContender(time: VirtualTime, server: FakeApiServer, option
   let stopReason: unknown;
   let finish = () => {};
 
-  async function work({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+  async function work({ signal, acquireTime }: Leading): Promise<void> {
+    acquireTimes.push(acquireTime);
     terms += 1;
     isWorking = true;
     await new Promise<void>((resolve) => {
@@ -97,6 +102,7 @@ export function createContender(time: VirtualTime, server: FakeApiServer, option
     machine,
     elector,
     outcomes,
+    acquireTimes,
     terms: () => terms,
     isWorking: () => isWorking,
     stopReason: () => stopReason,

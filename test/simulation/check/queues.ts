@@ -31,7 +31,7 @@ export class Queues {
     const { uid } = object.metadata;
     if (type === 'DELETED') return void this.#waiting.delete(uid);
     const now = this.#world.time.now();
-    const view = podView(object as unknown as RawPod);
+    const view = podView(object as unknown as RawPod, 0, undefined);
     const known = this.#waiting.get(uid);
     const place = view.queuedAt?.toString();
     const isReady =

@@ -132,10 +132,10 @@ export const MUTATIONS: readonly Mutation[] = [
     '',
   ]),
   one('exit-0-on-sigterm', 'the sidecar ends with 0 on SIGTERM', 'test/simulation/world/sidecar.ts', [
-    'return 1;',
-    "return _explanation.startsWith('Terminated') ? 0 : 1;",
+    'return code;',
+    "return _explanation.startsWith('Terminated') ? 0 : code;",
   ]),
-  one('exit-0-on-loss', 'the sidecar ends with 0', 'test/simulation/world/sidecar.ts', ['return 1;', 'return 0;']),
+  one('exit-0-on-loss', 'the sidecar ends with 0', 'test/simulation/world/sidecar.ts', ['return code;', 'return 0;']),
   one('no-grace', 'a terminating holder is not given its grace period', 'src/core/lease.ts', [
     'const grace = ending ?',
     'const grace = ending && terms === undefined ?',

@@ -71,7 +71,7 @@ function missingAt(world: World, name: string): Missing | undefined {
   const status = (lock.status ?? {}) as { readonly holder?: { readonly uid: string } };
   if ((status.holder?.uid ?? '') !== holderUid) return untrue(`status "${status.holder?.uid}", Lease "${holderUid}"`);
   for (const raw of world.store.list('pods')) {
-    const pod = podView(raw as unknown as RawPod);
+    const pod = podView(raw as unknown as RawPod, 0, undefined);
     if (pod.lock !== name || pod.leader === (pod.uid === holderUid)) continue;
     return untrue(`${pod.name}: leader ${pod.leader}, Lease "${holderUid}"`);
   }

@@ -39,8 +39,8 @@ export interface SidecarProcess {
 }
 
 /** Why a sidecar ends: with a code other than 0, which makes the kubelet restart the whole Pod. */
-function exitCode(_explanation: string): number {
-  return 1;
+function exitCode(_explanation: string, code: number): number {
+  return code;
 }
 
 /** Wires the real parts of the sidecar as src/sidecar/main.ts does, over a simulated machine. */
@@ -80,7 +80,7 @@ export function startSidecar(
     proc.kill();
     exited(code, explanation);
   };
-  const leave = async (end: { explanation: string; token: string | undefined; postEvent: boolean }) => {
+  const leave = async (end: { explanation: string; token: string | undefined; postEvent: boolean; code: number }) => {
     stop.abort();
     const config = {
       namespace,
@@ -95,7 +95,7 @@ export function startSidecar(
     try {
       if (end.postEvent) await postLossEvent({ api, wallMicros }, { config, ...end });
     } finally {
-      exit(exitCode(end.explanation), end.explanation);
+      exit(exitCode(end.explanation, end.code), end.explanation);
     }
   };
   const sidecar = createSidecar(
@@ -108,6 +108,7 @@ export function startSidecar(
       log: QUIET,
       random: random.next,
       openGate,
+      note: () => {},
       tell,
       exit: (end) => void leave(end),
     },

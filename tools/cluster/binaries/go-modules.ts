@@ -44,6 +44,16 @@ export const etcd: Product = {
   pinnedVersion: ETCD_VERSION,
 };
 
+/** Restores snapshots of etcd; built only when a test asks for it. */
+export const etcdutl: Product = {
+  name: 'etcdutl',
+  version: ETCD_VERSION,
+  module: 'go.etcd.io/etcd/etcdutl/v3',
+  binaries: { etcdutl: 'go.etcd.io/etcd/etcdutl/v3' },
+  linkerFlags: '-s -w',
+  pinnedVersion: ETCD_VERSION,
+};
+
 export const helm: Product = {
   name: 'helm',
   version: HELM_VERSION,

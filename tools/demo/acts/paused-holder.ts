@@ -89,8 +89,8 @@ async function untilLate(stage: Stage, billing: Billing, guard: GuardMode): Prom
     return waiting && isNew ? settledHolder(sight) : undefined;
   });
   const log = stack.use(billing.follow(from.name));
-  const customer = await billing.pauseInTheMiddle(guard, { pod: from.name, log });
-  const handOver = { from, blow: 'the pause', at: Date.now(), apart: from.uid };
+  const { customer, at } = await billing.pauseInTheMiddle(guard, { pod: from.name, log });
+  const handOver = { from, blow: 'the pause', at, apart: from.uid };
   stage.watches.setFrozen(from.uid, true);
   stage.result(
     `${from.name} (token ${from.token}) has charged ${customer - 1} customers and is about to charge customer ${customer}. ` +

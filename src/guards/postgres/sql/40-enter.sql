@@ -89,7 +89,7 @@ begin
   raise exception using errcode = 'KL001',
     message = format('stale fencing token %s for %L: the newest seen is %s', token, resource, mark),
     detail = json_build_object('resource', resource, 'token', token::text, 'mark', mark::text)::text,
-    hint = 'A newer holder of the lock has written or sealed. This process is no longer the holder; let it exit.';
+    hint = 'A newer holder of the lock has written or sealed. This process is no longer the holder; let it exit. If every holder is refused, the revisions of the cluster went back (a restore of etcd): raise its token base.';
 end $$;
 
 -- Raises the mark; the caller has the exclusive advisory lock.

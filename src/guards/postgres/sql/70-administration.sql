@@ -70,3 +70,7 @@ begin
     perform kilit.note_refusal(m.resource, 'stale', report_refusal.token, m.token, null);
   end if;
 end $$;
+
+create or replace function kilit.report_refusal(resource text, token bigint) returns void
+language sql volatile
+as $$ select kilit.report_refusal(resource, token::text) $$;
