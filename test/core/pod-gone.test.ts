@@ -213,7 +213,7 @@ describe('a lock whose Lease was deleted under its holder', () => {
       lease,
       pods: [queued('b', 1n, kept)],
     });
-    expect(wanted(from, 49_999)).toEqual(['RemovePodFinalizer b']);
+    expect(wanted(from, 53_999)).toEqual(['RemovePodFinalizer b']);
     expect(wanted(from, 54_000)).toEqual(['Grant b']);
   });
 

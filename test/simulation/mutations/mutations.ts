@@ -141,8 +141,8 @@ export const MUTATIONS: readonly Mutation[] = [
     'const grace = ending && terms === undefined ?',
   ]),
   one('reads-extend', 'reading the own Lease extends the deadline', 'src/core/holder-observe.ts', [
-    "return state.kind === 'holding' ? resume(state, moment) : stay(state)",
-    "return state.kind === 'holding' ? resume({ ...state, renewedAt: moment.now, deadline: moment.now + 0.9 * state.grant.leaseDurationMs }, moment) : stay(state)",
+    "return state.kind === 'holding' || state.kind === 'unrenewed' ? resume(state, moment) : stay(state)",
+    "return state.kind === 'holding' || state.kind === 'unrenewed' ? resume({ ...state, renewedAt: moment.now, deadline: moment.now + 0.9 * state.grant.leaseDurationMs }, moment) : stay(state)",
   ]),
   one('no-takeover-delay', 'a grant after an expiry does not wait for the kubelet', 'src/core/lease.ts', [
     'terms.leaseDurationSeconds + terms.takeoverDelaySeconds + Math',
