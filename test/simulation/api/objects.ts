@@ -20,7 +20,12 @@ export interface Meta {
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly finalizers?: readonly string[];
-  readonly ownerReferences?: readonly { readonly kind: string; readonly uid: string; readonly name: string }[];
+  readonly ownerReferences?: readonly {
+    readonly kind: string;
+    readonly uid: string;
+    readonly name: string;
+    readonly controller?: boolean;
+  }[];
 }
 
 export const RESOURCES = [

@@ -3,15 +3,24 @@
  * meet them. Written from the CEL, rule by rule; test/cluster/policies shows what the CEL itself does.
  */
 import {
+  BREAK_ANNOTATION,
+  BROKEN_HOLDER_ANNOTATION,
+  HANDOVER_ANNOTATION,
   LEADER_LABEL,
   LOCK_FINALIZER,
   LOCK_LABEL,
   MODE_ANNOTATION,
   NODE_ANNOTATION,
+  NOT_STARTED_ANNOTATION,
+  ON_RENEWAL_FAILURE_ANNOTATION,
+  POD_FINALIZER,
   QUEUED_AT_ANNOTATION,
+  TAKEOVER_ANNOTATION,
   TOKEN_ANNOTATION,
   TOKEN_BASE_ANNOTATION,
+  YIELD_ANNOTATION,
 } from '../../../src/api/names.ts';
+import { YieldReason } from '../../../src/api/reasons.ts';
 import { sameJson } from '../../../src/core/json.ts';
 import type { Obj, Resource, Who } from './objects.ts';
 import { Refusal } from './objects.ts';
@@ -30,8 +39,19 @@ export interface AdmissionRequest {
 const TOKEN = /^(0|[1-9][0-9]{0,17})$/;
 const BASE = /^(0|[1-9][0-9]{0,15})$/;
 const TERM = /^(0|[1-9][0-9]{0,9})$/;
-const HOLDER = /^([a-z0-9]([-.a-z0-9]*[a-z0-9])?_|break-)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const UID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+const HOLDER = new RegExp(`^([a-z0-9]([-.a-z0-9]*[a-z0-9])?_${UID}|break-${UID}_broken)$`);
 const TERMS = ['kilit.dev/takeover-delay-seconds', 'kilit.dev/grace-seconds'];
+const FIXED_TERMS = [
+  ...TERMS,
+  NODE_ANNOTATION,
+  TAKEOVER_ANNOTATION,
+  ON_RENEWAL_FAILURE_ANNOTATION,
+  BROKEN_HOLDER_ANNOTATION,
+];
+const YIELD_REASONS: readonly string[] = Object.values(YieldReason);
+/** Who has the verb `break` on locks. */
+export const ADMINISTRATOR = 'alice';
 const BASE_STEP = 100_000_000_000_000n;
 
 /** @throws Refusal 422 in the words of the policy that refuses. */
@@ -124,6 +144,31 @@ function leasePolicy({ operation, object, old, who, params }: AdmissionRequest):
     deny('the operator may not renew it or change its terms');
   if (kept && isHolder && spec.renewTime === spec.acquireTime) deny('renewTime must differ from acquireTime');
   if (holder !== '' && spec.renewTime === undefined) deny('renewTime must not be removed');
+  checkYield({ object, old, granted, operator, deny });
+}
+
+/** A request to yield is about one grant: it comes after it, alone, and goes with the next. */
+function checkYield(write: {
+  readonly object: Obj;
+  readonly old: Obj | undefined;
+  readonly granted: boolean;
+  readonly operator: boolean;
+  readonly deny: (message: string) => void;
+}): void {
+  const { object, old, granted, operator, deny } = write;
+  const { [YIELD_ANNOTATION]: asked, ...others } = object.metadata.annotations ?? {};
+  const { [YIELD_ANNOTATION]: formerly, ...formerOthers } = old?.metadata.annotations ?? {};
+  if (granted) return asked === undefined ? undefined : deny('a grant must remove kilit.dev/yield');
+  if (asked === formerly) return;
+  if (!YIELD_REASONS.includes(asked ?? '')) deny(`kilit.dev/yield must be a reason, got "${asked}"`);
+  const isAlone =
+    sameJson(object.spec, old?.spec) &&
+    sameJson(others, formerOthers) &&
+    sameJson(object.metadata.labels, old?.metadata.labels) &&
+    sameJson(object.metadata.ownerReferences, old?.metadata.ownerReferences) &&
+    sameJson(object.metadata.finalizers, old?.metadata.finalizers);
+  const isHeld = ((object.spec ?? {}) as LeaseSpec).holderIdentity !== '';
+  if (!operator || !isHeld || !isAlone) deny('kilit.dev/yield is written by the operator only, on a held Lease, alone');
 }
 
 function checkGrant(grant: {
@@ -139,7 +184,11 @@ function checkGrant(grant: {
   if (!timesAreNew) deny('a grant must set a new acquireTime and renewTime equal to it');
   const seconds = spec.leaseDurationSeconds ?? 0;
   if (seconds < 5 || seconds > 3600) deny('leaseDurationSeconds must be from 5 to 3600');
-  if (TERMS.some((key) => !TERM.test(object.metadata.annotations?.[key] ?? ''))) deny('a grant must state its terms');
+  const { annotations = {} } = object.metadata;
+  if (TERMS.some((key) => !TERM.test(annotations[key] ?? ''))) deny('a grant must state its terms');
+  if ((annotations[TAKEOVER_ANNOTATION] ?? 'PodGone') !== 'PodGone') deny('kilit.dev/takeover is PodGone or absent');
+  const failure = annotations[ON_RENEWAL_FAILURE_ANNOTATION] ?? 'ContinueFenced';
+  if (failure !== 'ContinueFenced') deny('kilit.dev/on-renewal-failure is ContinueFenced or absent');
 }
 
 function onlyRenewed(object: Obj, old: Obj | undefined, holders: { holder: string; oldHolder: string }): boolean {
@@ -162,7 +211,7 @@ function termsKept(object: Obj, old: Obj | undefined): boolean {
     spec.renewTime === oldSpec.renewTime &&
     spec.leaseDurationSeconds === oldSpec.leaseDurationSeconds &&
     spec.leaseTransitions === oldSpec.leaseTransitions &&
-    [...TERMS, NODE_ANNOTATION].every((key) => object.metadata.annotations?.[key] === old?.metadata.annotations?.[key])
+    FIXED_TERMS.every((key) => object.metadata.annotations?.[key] === old?.metadata.annotations?.[key])
   );
 }
 
@@ -173,7 +222,13 @@ function podPolicy({ operation, object, old, who }: AdmissionRequest): void {
   const [marks, oldMarks] = [object?.metadata.annotations ?? {}, old?.metadata.annotations ?? {}];
   if (!created && object?.metadata.labels?.[LOCK_LABEL] !== old?.metadata.labels?.[LOCK_LABEL]) deny('label is fixed');
   if (!created && marks[MODE_ANNOTATION] !== oldMarks[MODE_ANNOTATION]) deny('mode is fixed');
-  const forged = [TOKEN_ANNOTATION, QUEUED_AT_ANNOTATION].some((key) => marks[key] !== oldMarks[key]);
+  const [keeps, kept] = [object, old].map((each) => each?.metadata.finalizers?.includes(POD_FINALIZER) ?? false);
+  if (keeps && !kept && (!isOperator(who) || created)) deny('the finalizer is put there by the operator only');
+  if (kept && !keeps && !isOperator(who) && who.name !== ADMINISTRATOR)
+    deny('the finalizer is removed by the operator');
+  const forged = [TOKEN_ANNOTATION, QUEUED_AT_ANNOTATION, NOT_STARTED_ANNOTATION].some(
+    (key) => marks[key] !== oldMarks[key],
+  );
   if (forged && (!isOperator(who) || created)) deny('token and place are written by the operator only');
   const leaderMoved = object?.metadata.labels?.[LEADER_LABEL] !== old?.metadata.labels?.[LEADER_LABEL];
   if (leaderMoved && (!isOperator(who) || created)) refuse('kilit-leader', 'written by the operator only');
@@ -205,10 +260,26 @@ function lockPolicy({ operation, subresource, object, old, who }: AdmissionReque
   if (hadFinalizer && !isOperator(who) && !object?.metadata.finalizers?.includes(LOCK_FINALIZER)) {
     refuse('kilit-lock', 'its finalizer is removed by the operator');
   }
+  checkRequests({ object, old, who });
   const next = (object?.status ?? {}) as LockStatus;
   if (status.fencingToken === undefined) return;
   if (next.fencingToken === undefined || BigInt(next.fencingToken) < BigInt(status.fencingToken)) {
     throw new Refusal(422, 'Invalid', '`fencingToken` must never fall');
+  }
+}
+
+/** kilit-lock-request: who asks has the right to, says who he is, and names the token of the present grant. */
+function checkRequests({ object, old, who }: Pick<AdmissionRequest, 'object' | 'old' | 'who'>): void {
+  const deny = (message: string) => refuse('kilit-lock-request', message);
+  for (const key of [BREAK_ANNOTATION, HANDOVER_ANNOTATION]) {
+    const text = object?.metadata.annotations?.[key];
+    if (text === old?.metadata.annotations?.[key]) continue;
+    if (!isOperator(who) && who.name !== ADMINISTRATOR) deny(`${who.name} may not change ${key}`);
+    if (text === undefined) continue;
+    const { token, by } = JSON.parse(text) as { readonly token: string; readonly by: string };
+    if (by !== who.name) deny(`${key} must be signed by who writes it`);
+    if (token !== ((old?.status ?? {}) as LockStatus).fencingToken)
+      deny(`${key} must name the token of the present grant`);
   }
 }
 

@@ -150,11 +150,14 @@ export class Store {
         generation: (old.metadata.generation ?? 1) + (specChanged ? 1 : 0),
         resourceVersion: old.metadata.resourceVersion,
         ...(old.metadata.deletionTimestamp !== undefined && { deletionTimestamp: old.metadata.deletionTimestamp }),
+        ...(old.metadata.deletionGracePeriodSeconds !== undefined && {
+          deletionGracePeriodSeconds: old.metadata.deletionGracePeriodSeconds,
+        }),
       },
     };
     this.#check({ operation: 'UPDATE', resource, subresource, object, old, who: options.who });
     if (sameJson(object, old)) return old;
-    const isGone = object.metadata.deletionTimestamp !== undefined && resource !== 'pods' && !hasFinalizers(object);
+    const isGone = isDeleted(object, resource) && !hasFinalizers(object);
     return this.#commit(isGone ? 'DELETED' : 'MODIFIED', resource, object, old, options.who);
   }
 
@@ -228,5 +231,9 @@ export class Store {
     return `00000000-0000-4000-8000-${this.#uids.toString(16).padStart(12, '0')}`;
   }
 }
+
+/** A Pod goes only when its grace period is over, which its kubelet says by a deletion without one. */
+const isDeleted = ({ metadata }: Obj, resource: Resource): boolean =>
+  metadata.deletionTimestamp !== undefined && (resource !== 'pods' || metadata.deletionGracePeriodSeconds === 0);
 
 const hasFinalizers = (object: Obj): boolean => (object.metadata.finalizers?.length ?? 0) > 0;

@@ -1,4 +1,9 @@
-import { TOKEN_ANNOTATION } from '../../../src/api/names.ts';
+import {
+  ON_RENEWAL_FAILURE_ANNOTATION,
+  TAKEOVER_ANNOTATION,
+  TOKEN_ANNOTATION,
+  YIELD_ANNOTATION,
+} from '../../../src/api/names.ts';
 import type { RawLease } from '../../../src/core/lease.ts';
 import type { Change } from '../api/store.ts';
 import type { PodOnNode } from '../world/pod-on-node.ts';
@@ -10,12 +15,15 @@ interface GrantRecord {
   readonly atMs: number;
   /** The life of the Pod that confirmed it. */
   confirmedBy: string | undefined;
+  /** By `onRenewalFailure: ContinueFenced`: its programs may go on while another holds. */
+  readonly continues: boolean;
 }
 
 interface Failing {
   fail(invariant: string, text: string): void;
   readonly queues: {
     overtaken(lock: string, uid: string, rule: { slackMs: number; isMarked: boolean }): string | undefined;
+    waited(lock: string, uid: string, withinMs: number): boolean;
     noteGrant(uid: string): void;
   };
 }
@@ -49,6 +57,7 @@ export class LockChecker {
       return this.#fail('no write changes a token without a grant', `${before.token} → ${lease.token} by ${who.name}`);
     }
     if (granted) return this.#granted(lease, before, who);
+    if (lease.yieldAsked !== before.yieldAsked) return this.#yieldAsked(lease, before);
     if (before.holder !== '' && lease.holder === '') return this.#ended(before, who);
     if (lease.renewed === before.renewed) return;
     if (who.podUid === undefined || who.podUid !== lease.uid) {
@@ -64,9 +73,12 @@ export class LockChecker {
     if (token <= this.#highest) {
       return this.#fail('tokens strictly grow', `${token} after ${this.#highest}`);
     }
-    this.#checkStopped(before, token);
+    if (isBroken(lease)) this.#checkBroken(before);
+    else this.#checkStopped(before, token);
     this.#highest = token;
-    this.grants.set(token, { uid: lease.uid, atMs: this.#world.time.now(), confirmedBy: undefined });
+    const { uid, continues } = lease;
+    this.grants.set(token, { uid, atMs: this.#world.time.now(), confirmedBy: undefined, continues });
+    if (isBroken(lease)) return;
     const slackMs = this.#hasSlowSight() ? 60_000 : 8_000;
     // A holder whose mark could not be written keeps its place.
     const isMarked = !this.#hasSlowSight() && !this.#world.scenario.faults.some(({ kind }) => kind === 'deleteLock');
@@ -89,6 +101,25 @@ export class LockChecker {
     }
   }
 
+  /** An administrator broke the grant: its programs may be alive, and the status says already who did it. */
+  #checkBroken({ token, holder }: LeaseFacts): void {
+    const status = (this.#world.lockOf(this.#lock)?.status ?? {}) as {
+      readonly lastBreak?: { readonly token: string };
+    };
+    if (status.lastBreak?.token !== String(token)) {
+      this.#fail('who broke a grant stands in the status first', `${holder} with ${token}`);
+    }
+  }
+
+  /** Once for a grant, of one that holds, and only if somebody could be granted the lock in its stead. */
+  #yieldAsked({ yieldAsked, holder, uid, acquired, renewed }: LeaseFacts, before: LeaseFacts): void {
+    const text = `${holder} is asked to yield (${yieldAsked})`;
+    if (before.yieldAsked !== undefined) this.#fail(YIELD, `${text} after ${before.yieldAsked}`);
+    if (acquired === renewed || isBroken({ holder })) this.#fail(YIELD, `${text}, which has not confirmed`);
+    if (yieldAsked === 'Requested' || this.#hasSlowSight()) return;
+    if (!this.#check.queues.waited(this.#lock, uid, 5_000)) this.#fail(YIELD, `${text}, and nobody waits`);
+  }
+
   /** The right passes on: every program with an older token has been stopped, but for the stated exceptions. */
   #checkStopped(before: LeaseFacts, next: bigint | undefined): void {
     const now = this.#world.time.now();
@@ -98,7 +129,10 @@ export class LockChecker {
       for (const program of found.pod.livingPrograms()) {
         const { token } = program;
         if (token === undefined || token === next || !this.grants.has(token)) continue;
-        if (this.#forgotten.has(found.pod.plan.uid)) continue;
+        if (this.#forgotten.has(found.pod.plan.uid) || this.grants.get(token)?.continues === true) continue;
+        if (before.isPodGone && before.token === token && found.pod.statesLost === 0) {
+          return this.#fail('under PodGone a grant ends with its Pod', `${program.life} lives with ${token}`);
+        }
         // A kubelet that is restarted gives a terminating Pod its grace period once more.
         const sinceMs = found.pod.isTerminating ? fromMs - LONGEST_GRACE_MS : fromMs;
         if (excuse(program, found, sinceMs) !== undefined) continue;
@@ -123,8 +157,9 @@ export class LockChecker {
     const lease = readLease(this.#world.leaseOf(this.#lock));
     if (lease.uid === pod.plan.uid && lease.token === token) return;
     const { sidecar } = pod;
-    if (sidecar?.proc.alive === true && (sidecar.view().state === 'held' || sidecar.proc.pausedSince(record.atMs)))
-      return;
+    const state = sidecar?.proc.alive === true ? sidecar.view().state : undefined;
+    if (state === 'held' || (state === 'unrenewed' && record.continues)) return;
+    if (state !== undefined && sidecar?.proc.pausedSince(record.atMs) === true) return;
     this.#fail('no program starts without holding', `${text}, held by ${lease.holder} with ${lease.token}`);
   }
 
@@ -191,6 +226,7 @@ export const podOf = (life: string): string => life.split('#', 1)[0] ?? '';
 const LONGEST_GRACE_MS = 65_000;
 
 const TOLD_TO_STOP = 'a holder is told to stop before its lease passes on';
+const YIELD = 'a holder is asked to yield once, and for somebody';
 const STOPPED = 'a program is stopped before its lease passes on';
 
 /** With these the operator may see a waiter much later than the API server does. */
@@ -216,7 +252,14 @@ interface LeaseFacts {
   readonly acquired: string;
   readonly renewed: string;
   readonly lapseSeconds: number;
+  readonly isPodGone: boolean;
+  readonly continues: boolean;
+  readonly yieldAsked: string | undefined;
 }
+
+/** Held by nobody's Pod, in the stead of a holder whose grant was broken. */
+const isBroken = ({ holder }: Pick<LeaseFacts, 'holder'>): boolean =>
+  holder.startsWith('break-') && holder.endsWith('_broken');
 
 function readLease(lease: RawLease | undefined): LeaseFacts {
   const annotations = lease?.metadata.annotations ?? {};
@@ -233,5 +276,8 @@ function readLease(lease: RawLease | undefined): LeaseFacts {
       (lease?.spec?.leaseDurationSeconds ?? 0) +
       seconds('kilit.dev/takeover-delay-seconds') +
       seconds('kilit.dev/grace-seconds'),
+    isPodGone: annotations[TAKEOVER_ANNOTATION] === 'PodGone',
+    continues: annotations[ON_RENEWAL_FAILURE_ANNOTATION] === 'ContinueFenced',
+    yieldAsked: annotations[YIELD_ANNOTATION],
   };
 }

@@ -50,6 +50,12 @@ export const FAULT_KINDS = [
   'editSpec',
   'forgeWrite',
   'raiseBase',
+  'cordonNode',
+  'rollOut',
+  'askBreak',
+  'askHandover',
+  'editTerms',
+  'breakImage',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 

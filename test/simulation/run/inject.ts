@@ -8,6 +8,7 @@ import type { PodOnNode } from '../world/pod-on-node.ts';
 import { createRandom } from '../world/random.ts';
 import { collector, NAMESPACE, type World } from '../world/world.ts';
 import { AT_HOLDER, describeFault, type Fault } from './faults.ts';
+import { ask, editTerms, rollOut } from './people.ts';
 import { drawPod } from './scenario.ts';
 
 const mallory: Who = { kind: 'user', name: 'mallory' };
@@ -212,6 +213,23 @@ function inject(world: World, fault: Fault): void {
       return forgeWrite(world, fault);
     case 'raiseBase':
       return raiseBase(world, fault);
+    case 'cordonNode': {
+      const name = target?.kubelet.machine.name ?? '';
+      world.setCordoned(name, true);
+      return dice < 0.5 ? later(() => world.setCordoned(name, false)) : undefined;
+    }
+    case 'rollOut':
+      return rollOut(world, fault);
+    case 'askBreak':
+    case 'askHandover': {
+      const lock = world.scenario.locks[Math.floor(dice * world.scenario.locks.length)]?.name ?? '';
+      return ask(world, lock, kind === 'askBreak' ? 'break' : 'handover');
+    }
+    case 'editTerms':
+      return editTerms(world, fault);
+    case 'breakImage':
+      if (target !== undefined) target.pod.badImageUntil = time.now() + forMs;
+      return;
     default:
       return kind satisfies never;
   }

@@ -2,6 +2,7 @@ import type { Violation } from '../check/violation.ts';
 import { World } from '../world/world.ts';
 import { watchRest } from './end.ts';
 import { electOne, scheduleFaults } from './inject.ts';
+import { comeToRest } from './people.ts';
 import type { Scenario } from './scenario.ts';
 
 export interface RunResult {
@@ -20,7 +21,10 @@ const MOST_EVENTS = 60_000;
 export async function runScenario(scenario: Scenario, options: { readonly traced?: boolean } = {}): Promise<RunResult> {
   const world = new World(scenario, options);
   scheduleFaults(world);
-  world.time.at(scenario.calmFromMs, () => electOne(world));
+  world.time.at(scenario.calmFromMs, () => {
+    electOne(world);
+    comeToRest(world);
+  });
   const rest = watchRest(world);
   await world.time.run(scenario.endMs, () => {
     if (world.time.events > MOST_EVENTS) world.checker.fail('nothing is written for ever', `${MOST_EVENTS} events`);

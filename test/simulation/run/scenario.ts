@@ -14,6 +14,10 @@ export interface PodWish {
   readonly programs: readonly ProgramBehaviour[];
   readonly gatedInit: ProgramBehaviour | undefined;
   readonly createdAtMs: number;
+  /** The Deployment that made it, and of which version of its template; `undefined`: a bare Pod. */
+  readonly workload?: { readonly name: string; readonly revision: string } | undefined;
+  /** Until then its programs' image cannot be pulled. */
+  readonly badImageUntilMs?: number | undefined;
 }
 
 export interface LockWish {
@@ -21,6 +25,15 @@ export interface LockWish {
   readonly leaseDurationSeconds: number;
   readonly takeoverDelaySeconds: number;
   readonly createdAtMs: number;
+  /** What else stands in its spec. */
+  readonly terms?: LockTerms;
+}
+
+export interface LockTerms {
+  readonly takeover?: 'PodGone';
+  readonly onRenewalFailure?: 'ContinueFenced';
+  readonly startDeadlineSeconds?: number;
+  readonly maxHoldSeconds?: number;
 }
 
 /** All that a seed determines, but the draws of the network and of the nodes while it runs. */
@@ -86,8 +99,12 @@ function calmMs(locks: readonly LockWish[], pods: readonly PodWish[]): number {
   const lease = Math.max(...locks.map((lock) => lock.leaseDurationSeconds));
   const delay = Math.max(...locks.map((lock) => Math.max(lock.takeoverDelaySeconds, 2 * 5 + 1)));
   const grace = Math.max(...pods.map((pod) => pod.graceSeconds));
+  const start = Math.max(...locks.map(({ terms }) => terms?.startDeadlineSeconds ?? 0));
   // A lapse seen by a new operator, the own back-off of a Pod, and a time in which nothing may be written any more.
-  return (lease + delay + grace) * 1.1 * 1000 + LONGEST_BACKOFF_MS + SETTLE_MS + QUIET_MS;
+  const once = (lease + delay + grace) * 1.1 * 1000 + LONGEST_BACKOFF_MS + SETTLE_MS + QUIET_MS;
+  // Another if an administrator has to break a grant that no time ends, and the yields after that.
+  const again = locks.some(({ terms }) => terms !== undefined) ? once : 0;
+  return once + again + start * 1000;
 }
 
 const LONGEST_BACKOFF_MS = 66_000;
@@ -101,6 +118,16 @@ function drawLock(random: Random, index: number, isTight: boolean): LockWish {
     leaseDurationSeconds: random.pick(isTight ? [5, 15, 40, 60] : [5, 6, 10, 15, 15, 15, 20, 40]),
     takeoverDelaySeconds: isTight ? 0 : random.pick([0, 0, 5, 5, 10]),
     createdAtMs: random.chance(0.2) ? random.between(3_000, 12_000) : random.between(0, 500),
+    ...(!isTight && random.chance(0.4) && { terms: drawTerms(random) }),
+  };
+}
+
+export function drawTerms(random: Random): LockTerms {
+  return {
+    ...(random.chance(0.4) && { takeover: 'PodGone' }),
+    ...(random.chance(0.3) && { onRenewalFailure: 'ContinueFenced' }),
+    ...(random.chance(0.5) && { startDeadlineSeconds: random.pick([10, 15, 30]) }),
+    ...(random.chance(0.3) && { maxHoldSeconds: random.pick([10, 20, 40]) }),
   };
 }
 
@@ -132,6 +159,9 @@ export function drawPod(
       ? { runsMs: random.between(200, 3_000), exitCode: 0, stopsMs: undefined, writeEveryMs: 500, standsDownMs: 10 }
       : undefined,
     createdAtMs: random.between(0, 8_000),
+    ...(!isTight &&
+      random.chance(0.4) && { workload: { name: `${lock}-app`, revision: random.pick(['a', 'a', 'b']) } }),
+    ...(!isTight && random.chance(0.1) && { badImageUntilMs: random.between(10_000, faultyMs + 10_000) }),
   };
 }
 

@@ -58,6 +58,8 @@ export class Kubelet {
   readonly #reported = new Map<string, object>();
   /** The Pods that have a worker; after a restart they get one with the first list. */
   readonly #working = new Set<PodOnNode>();
+  /** Pods of which nothing is left here, though somebody's finalizer may keep their objects. */
+  readonly #done = new Set<string>();
   #proc: Proc;
   #reflector: Reflector | undefined;
   #ids = 0;
@@ -176,7 +178,7 @@ export class Kubelet {
     let pod = this.pods.get(uid);
     if (pod === undefined) {
       const plan = this.#deps.planOf(uid);
-      if (plan === undefined) return;
+      if (plan === undefined || this.#done.has(uid)) return;
       pod = new PodOnNode(plan);
       this.pods.set(uid, pod);
       this.#startWorker(pod);
@@ -317,6 +319,10 @@ export class Kubelet {
     const { plan, files } = pod;
     const { random, watcher, historyOf } = this.#deps;
     const env = files.env();
+    if (pod.badImageUntil > this.machine.time.now() && name !== 'migrate') {
+      proc.setTimer(random.between(2_000, 10_000), () => this.#wake(pod));
+      return false;
+    }
     if (plan.mode === 'gate' && env === undefined) {
       proc.setTimer(random.between(2_000, 10_000), () => this.#wake(pod));
       return false;
@@ -412,6 +418,7 @@ export class Kubelet {
     if (known !== undefined && known.metadata.deletionTimestamp === undefined) return;
     if (known !== undefined) await this.#deleteForGood(pod, proc);
     pod.isGone = true;
+    this.#done.add(plan.uid);
     this.pods.delete(plan.uid);
     this.#working.delete(pod);
   }

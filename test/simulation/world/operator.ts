@@ -1,10 +1,12 @@
 import { ReadyReason } from '../../../src/api/reasons.ts';
 import type { Action } from '../../../src/core/actions.ts';
 import type { GrantGate, Now, Observed } from '../../../src/core/observed.ts';
+import { createBehindCheck } from '../../../src/operator/behind-check.ts';
 import { type Caches, cachesSynced, createCaches } from '../../../src/operator/caches.ts';
 import { createCanary } from '../../../src/operator/canary.ts';
 import { type Clock, now } from '../../../src/operator/clock.ts';
 import { createHolderCheck } from '../../../src/operator/holder-check.ts';
+import { createIssuedTokens } from '../../../src/operator/issued-tokens.ts';
 import { type LockKey, Observer } from '../../../src/operator/observe.ts';
 import { startPasses } from '../../../src/operator/passes.ts';
 import { createReconciler } from '../../../src/operator/reconcile.ts';
@@ -59,13 +61,14 @@ export function startOperator(deps: {
   const observer = new Observer(caches, (key) => queue?.add(key), clock);
   const canary = createCanary({ client, namespace, log: QUIET, clock, checked: () => {}, gateChanged: all });
   caches.tokenBase.onChange(all);
+  const issued = createIssuedTokens({ caches, log: QUIET, wentBack: all });
   const gate = (): GrantGate => {
     const open = canary.gate();
     if (!open.open) return open;
     const [base] = [...caches.tokenBase.entries()].map((entry) => entry.view);
     return base === undefined
       ? { open: false, reason: ReadyReason.TokenBaseInvalid, message: 'no base' }
-      : { open: true, base };
+      : { open: true, base, ...issued.known() };
   };
   const observed = observer.observe.bind(observer);
   const observe: typeof observed = (key, context) => {
@@ -73,10 +76,15 @@ export function startOperator(deps: {
     deps.passed(key, seen, now(clock));
     return seen;
   };
+  const checkHolder = createHolderCheck({ client, caches });
+  const checkBehind = createBehindCheck({ client, caches, namespace });
   const reconcile = createReconciler({
     observer: { observe },
     gate,
-    check: createHolderCheck({ client, caches }),
+    check: async (action) => {
+      await checkHolder(action);
+      await checkBehind(action);
+    },
     write: createWriter({ client, caches, clock }),
     done: deps.done,
     log: QUIET,

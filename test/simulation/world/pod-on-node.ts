@@ -11,6 +11,8 @@ export interface PodPlan extends Identity {
   readonly programs: readonly ProgramBehaviour[];
   /** An init container after the sidecar, such as a migration. */
   readonly gatedInit: ProgramBehaviour | undefined;
+  readonly badImageUntilMs?: number | undefined;
+  readonly workload?: { readonly name: string; readonly revision: string } | undefined;
 }
 
 /** What the container runtime has of one container. */
@@ -61,6 +63,8 @@ export class PodOnNode {
   /** Nothing is left of it here. */
   isGone = false;
   madeUp: MadeUp | undefined;
+  /** Until then no program of it can be started. */
+  badImageUntil: number;
   /** Until when its worker is busy with something else, as with an image or a hook. */
   busyUntil = Number.NEGATIVE_INFINITY;
   /** When it was last busy, restarted alone, or otherwise not what the bounds of a prompt stop are stated for. */
@@ -70,6 +74,7 @@ export class PodOnNode {
 
   constructor(plan: PodPlan) {
     this.plan = plan;
+    this.badImageUntil = plan.badImageUntilMs ?? Number.NEGATIVE_INFINITY;
     this.files = createMemoryFiles(plan.mode);
   }
 

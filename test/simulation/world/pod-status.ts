@@ -28,6 +28,8 @@ function containerStatus(pod: PodOnNode, name: string): RawContainerStatus {
   const container = pod.containers.get(name);
   const base = { name, restartCount, ...(container !== undefined && { containerID: container.id }) };
   if (pod.madeUp !== undefined && container === undefined) return { name, restartCount, state: madeUpState(pod) };
+  if (container === undefined && restartCount > 0 && pod.isFinished && pod.statesLost === 0)
+    return forgotten(name, restartCount);
   if (container === undefined || container.isRecordLost) {
     const lastState = restartCount > 0 ? { lastState: { terminated: {} } } : {};
     return { name, restartCount, state: { waiting: { reason: waitingReason(pod, name) } }, ...lastState };
@@ -36,9 +38,21 @@ function containerStatus(pod: PodOnNode, name: string): RawContainerStatus {
   const terminated = {
     reason: container.exit.code === 0 ? 'Completed' : 'Error',
     containerID: container.id,
+    exitCode: container.exit.code,
     finishedAt: `t${container.exit.at}`,
   };
   return { ...base, state: { terminated } };
+}
+
+/** Seen on 1.36.3: killed for a restart in place, and not started again before the Pod ended. */
+function forgotten(name: string, restartCount: number): RawContainerStatus {
+  const lastState = { terminated: { reason: 'RestartingAllContainers' } };
+  return {
+    name,
+    restartCount,
+    state: { terminated: { reason: 'ContainerStatusUnknown', containerID: '' } },
+    lastState,
+  };
 }
 
 function madeUpState(pod: PodOnNode): NonNullable<RawContainerStatus['state']> {

@@ -6,7 +6,7 @@ import {
   TOKEN_BASE_ANNOTATION,
 } from '../../../src/api/names.ts';
 import type { RawLease } from '../../../src/core/lease.ts';
-import type { Obj, Who } from '../api/objects.ts';
+import type { Meta, Obj, Who } from '../api/objects.ts';
 import { admit } from '../api/policies.ts';
 import { Store } from '../api/store.ts';
 import { Checker } from '../check/checker.ts';
@@ -146,9 +146,16 @@ export class World {
     );
   }
 
-  createLock({ name, leaseDurationSeconds, takeoverDelaySeconds }: Omit<LockWish, 'createdAtMs'>): void {
+  setCordoned(name: string, isCordoned: boolean): void {
+    const spec = isCordoned ? { unschedulable: true } : {};
+    this.attempt(() =>
+      this.store.update('nodes', { namespace: undefined, name }, (old) => ({ ...old, spec }), { who: user }),
+    );
+  }
+
+  createLock({ name, leaseDurationSeconds, takeoverDelaySeconds, terms }: Omit<LockWish, 'createdAtMs'>): void {
     if (this.store.get('distributedlocks', NAMESPACE, name) !== undefined) return;
-    const spec = { leaseDurationSeconds, takeoverDelaySeconds };
+    const spec = { leaseDurationSeconds, takeoverDelaySeconds, ...terms };
     this.store.create(
       'distributedlocks',
       { kind: 'DistributedLock', metadata: { name, namespace: NAMESPACE }, spec },
@@ -168,7 +175,7 @@ export class World {
     const pod = this.store.create(
       'pods',
       {
-        metadata: { name: wish.name, namespace: NAMESPACE, labels: { [LOCK_LABEL]: wish.lock } },
+        metadata: { name: wish.name, namespace: NAMESPACE, ...madeBy(wish) },
         spec: {
           terminationGracePeriodSeconds: wish.graceSeconds,
           containers: wish.programs.map((_, index) => ({ name: `app-${index}` })),
@@ -207,6 +214,10 @@ export class World {
     }
   }
 
+  lockOf(lock: string): Obj | undefined {
+    return this.store.get('distributedlocks', NAMESPACE, lock);
+  }
+
   leaseOf(lock: string): RawLease | undefined {
     return this.store.get('leases', NAMESPACE, leaseName(lock)) as unknown as RawLease | undefined;
   }
@@ -240,6 +251,18 @@ export class World {
       }
     });
   }
+}
+
+/** What admission and a Deployment's controller leave on a Pod. */
+function madeBy({ lock, workload }: PodWish): Pick<Meta, 'labels' | 'ownerReferences'> {
+  if (workload === undefined) return { labels: { [LOCK_LABEL]: lock } };
+  const { name, revision } = workload;
+  return {
+    labels: { [LOCK_LABEL]: lock, 'pod-template-hash': revision },
+    ownerReferences: [
+      { kind: 'ReplicaSet', name: `${name}-${revision}`, uid: `uid-${name}-${revision}`, controller: true },
+    ],
+  };
 }
 
 function nodeStatus(isReady: boolean): NonNullable<Obj['status']> {
