@@ -90,8 +90,12 @@ export class Kubelet {
     this.isSynced = false;
     this.#isRestarted = true;
     const { time } = this.machine;
-    this.lastDownAt = time.now() + downMs;
+    const upAt = time.now() + downMs;
+    // Stopped again while it is down: it comes up when both faults are over.
+    if (upAt <= this.lastDownAt) return;
+    this.lastDownAt = upAt;
     time.after(downMs, () => {
+      if (this.lastDownAt !== upAt) return;
       this.#proc = new Proc(this.machine, `kubelet ${this.machine.name}`);
       this.lastDownAt = time.now();
       for (const pod of this.pods.values()) {
