@@ -83,10 +83,16 @@ export function standingOf(
 const isEarlierGrant = (lock: LockView, { token }: { readonly token: string }): boolean =>
   lock.status.fencingToken === token;
 
-/** An administrator broke the earlier grant, or asks for it: the holder counts as gone when its terms have run out. */
+/**
+ * An administrator broke the earlier grant: the holder counts as gone when its terms have run out.
+ *
+ * That stands in the status first, or the next grant would hide what the request was about. A lock that is being deleted
+ * keeps no record: there the request is enough.
+ */
 export function isVouchedFor(lock: LockView): boolean {
   const { lastBreak } = lock.status;
   if (lastBreak !== undefined && isEarlierGrant(lock, lastBreak)) return true;
+  if (!lock.deleting) return false;
   const request = lock.requests.break === undefined ? 'invalid' : parseRequest(lock.requests.break);
   return request !== 'invalid' && isEarlierGrant(lock, request);
 }

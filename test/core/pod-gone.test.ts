@@ -197,6 +197,17 @@ describe('a lock whose Lease was deleted under its holder', () => {
     expect(wanted(dropped, 54_000)).toContain('AddPodFinalizer b');
   });
 
+  it('is granted once the break is recorded when the terms of that grant have long run out', () => {
+    const request = JSON.stringify({ token: '900', by: 'alice', reason: 'the node is gone' });
+    const broken = { ...lock, status, requests: { ...lock.requests, break: request } };
+    const from = observed({ lock: broken, lease, pods });
+    expect(wanted(from, LONG)).toEqual([]);
+    const lastBreak = decide(from, at(LONG)).actions.find((action) => action.kind === 'WriteStatus')?.status.lastBreak;
+    if (lastBreak === undefined) throw new Error('The request was not recorded.');
+    const recorded = observed({ lock: { ...broken, status: { ...status, lastBreak } }, lease, pods });
+    expect(wanted(recorded, LONG)).toEqual(['AddPodFinalizer b', 'DropRequest']);
+  });
+
   it('is not granted by a break of another grant', () => {
     const request = JSON.stringify({ token: '899', by: 'alice', reason: 'the node is gone' });
     const from = observed({ lock: { ...lock, status, requests: { ...lock.requests, break: request } }, lease, pods });
