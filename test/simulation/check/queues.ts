@@ -124,6 +124,7 @@ export class Queues {
   ): string | undefined {
     const granted = this.#waiting.get(uid);
     if (granted === undefined) return undefined;
+    this.#prefer();
     for (const [other, waiting] of this.#waiting) {
       if (other === uid || waiting.lock !== lock || waiting.eligibleSince === undefined) continue;
       if (waiting.passedOverAt > this.#world.time.now() - slackMs) continue;
