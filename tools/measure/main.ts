@@ -7,6 +7,7 @@ import { openKube } from '../../test/support/kube.ts';
 import { Scene } from '../../test/support/scene.ts';
 import { KILIT_IMAGE, openCluster } from '../cluster/index.ts';
 import type { Bench } from './bench.ts';
+import { churn, churnReal } from './churn.ts';
 import { type Figure, table } from './figures.ts';
 import { cutOff, deletion, programKilled, silentDeath } from './handovers.ts';
 import { leaderKilled, memory, writes } from './operator.ts';
@@ -16,10 +17,11 @@ const HELP = `Measures kilit on a real cluster and prints a table of medians and
 
   npm run measure                     everything, 20 tries each (5 for the slow ones), about 35 minutes
   npm run measure -- --only deletion  one part: deletion, killed, cut, silent, rollout, drain,
-                                      handover, leader, writes, memory
+                                      handover, leader, writes, memory, churn, churn-real
   npm run measure -- --tries 5        fewer tries
 
-Options: --name NAME of the cluster (default measure), --keep it up afterwards, --locks N for memory (default 1000).
+Options: --name NAME of the cluster (default measure), --keep it up afterwards, --locks N for memory (default 1000),
+--churned N locks that are used once and deleted (default 10000), and three for each hundred with real Pods.
 `;
 
 const { values: options } = parseArgs({
@@ -28,6 +30,7 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     tries: { type: 'string', default: '20' },
     locks: { type: 'string', default: '1000' },
+    churned: { type: 'string', default: '10000' },
     keep: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -45,6 +48,8 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<readonly Figure[]
   leader: (bench) => leaderKilled(bench, few),
   writes,
   memory: (bench) => memory(bench, Number(options.locks)),
+  churn: (bench) => churn(bench, Number(options.churned)),
+  'churn-real': (bench) => churnReal(bench, Math.ceil(Number(options.churned) * 0.03)),
 };
 
 if (options.help) process.stdout.write(HELP);
