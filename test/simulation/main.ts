@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { leaveOutClientNode, plant } from './mutations/hooks.ts';
 import { MUTATIONS } from './mutations/mutations.ts';
+import { type Finding, search } from './mutations/search.ts';
 import { runCrew, total } from './run/crew.ts';
 import type { Failure } from './run/messages.ts';
 
@@ -18,13 +19,15 @@ determined by a seed. docs/spec.md has the invariants.
   --verbose       print what happens, line by line; with --runs 1
   --faults I,J    only these faults of the seed's schedule, or none; with --runs 1
   --pods A,B      only these Pods; with --runs 1
-  --mutation M    plant a fault: ${MUTATIONS.map(({ name }) => name).join(', ')}
+  --mutations     plant each fault in turn, and tell how many seeds it takes to find it
+  --mutation M    plant one fault: ${MUTATIONS.map(({ name }) => name).join(', ')}
 
 Examples
   npm run sim -- --runs 10000 --seed 1
   npm run sim -- --seed 4711 --runs 1 --verbose
   npm run sim -- --seed 4711 --runs 1 --faults 2,5 --verbose
   npm run sim -- --runs 500 --mutation deadline-from-reply
+  npm run sim -- --mutations --jobs 1
 `;
 
 const { values } = parseArgs({
@@ -35,6 +38,7 @@ const { values } = parseArgs({
     faults: { type: 'string' },
     pods: { type: 'string' },
     mutation: { type: 'string' },
+    mutations: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -100,10 +104,28 @@ async function runMany(from: number, runs: number): Promise<void> {
   if (failures.length > 0) process.exitCode = 1;
 }
 
+/** Each fault by one thread, so that the numbers are the same each time. */
+async function findMutations(jobs: number): Promise<void> {
+  const left = MUTATIONS.map(({ name }) => name);
+  const found: Finding[] = [];
+  const work = async () => {
+    for (let name = left.shift(); name !== undefined; name = left.shift()) {
+      const finding = await search(name);
+      found.push(finding);
+      console.log(`${found.length} of ${MUTATIONS.length}: ${name} found by seed ${finding.seeds ?? 'none'}`);
+    }
+  };
+  await Promise.all(Array.from({ length: jobs }, work));
+  const order = MUTATIONS.map(({ name }) => name);
+  console.table(found.toSorted((a, b) => order.indexOf(a.mutation) - order.indexOf(b.mutation)));
+  if (found.some(({ seeds }) => seeds === undefined)) process.exitCode = 1;
+}
+
 if (values.mutation !== undefined && !MUTATIONS.some(({ name }) => name === values.mutation)) {
   console.error(`--mutation must be one of ${MUTATIONS.map(({ name }) => name).join(', ')}, got ${values.mutation}`);
   process.exit(2);
 }
 if (values.help) console.log(HELP);
+else if (values.mutations) await findMutations(whole('jobs', 1));
 else if (values.verbose || whole('runs', 1) === 1) await runOne(whole('seed', 0));
 else await runMany(whole('seed', 0), whole('runs', 1));

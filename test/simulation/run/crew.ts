@@ -10,12 +10,14 @@ export interface CrewOptions {
   readonly mutation?: string | undefined;
   /** Ends the crew when something has failed. */
   readonly stopsAtFailure?: boolean;
+  /** Shrinks what fails. @default true */
+  readonly shrinks?: boolean;
   readonly reported?: (report: Report) => void;
 }
 
 /** Runs seeds on several threads. */
 export async function runCrew(options: CrewOptions): Promise<readonly Report[]> {
-  const { from, runs, jobs, mutation, stopsAtFailure = false, reported } = options;
+  const { from, runs, jobs, mutation, stopsAtFailure = false, shrinks = true, reported } = options;
   const reports: Report[] = [];
   let next = from;
   let isOver = false;
@@ -27,7 +29,7 @@ export async function runCrew(options: CrewOptions): Promise<readonly Report[]> 
       const goOn = () => {
         if (isOver || next >= from + runs) return order({ kind: 'stop' });
         const count = Math.min(CHUNK, from + runs - next);
-        order({ kind: 'run', from: next, count, stopsAtFailure });
+        order({ kind: 'run', from: next, count, stopsAtFailure, shrinks });
         next += count;
       };
       worker.on('message', (report: Report) => {

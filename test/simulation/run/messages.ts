@@ -4,7 +4,13 @@ export interface WorkerSettings {
 }
 
 export type Order =
-  | { readonly kind: 'run'; readonly from: number; readonly count: number; readonly stopsAtFailure: boolean }
+  | {
+      readonly kind: 'run';
+      readonly from: number;
+      readonly count: number;
+      readonly stopsAtFailure: boolean;
+      readonly shrinks: boolean;
+    }
   | { readonly kind: 'stop' };
 
 export interface Failure {

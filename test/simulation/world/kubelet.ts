@@ -68,6 +68,7 @@ export class Kubelet {
   lastDownAt = Number.NEGATIVE_INFINITY;
   isSynced = false;
   #isRestarted = false;
+  #cancelStart = () => {};
 
   constructor(deps: KubeletDeps) {
     this.#deps = deps;
@@ -87,18 +88,15 @@ export class Kubelet {
     return new Link({ time: machine.time, random: random.fork(`link ${name}`), everywhere, below, probe });
   }
 
-  /** Stops the kubelet, and starts it again after `downMs`. Containers go on. */
+  /** Stops the kubelet, and starts it again after `downMs`, also if it was to start sooner. Containers go on. */
   restart(downMs: number, opensGates: boolean): void {
     this.#proc.kill();
+    this.#cancelStart();
     this.isSynced = false;
     this.#isRestarted = true;
     const { time } = this.machine;
-    const upAt = time.now() + downMs;
-    // Stopped again while it is down: it comes up when both faults are over.
-    if (upAt <= this.lastDownAt) return;
-    this.lastDownAt = upAt;
-    time.after(downMs, () => {
-      if (this.lastDownAt !== upAt) return;
+    this.lastDownAt = time.now() + downMs;
+    this.#cancelStart = time.after(downMs, () => {
       this.#proc = new Proc(this.machine, `kubelet ${this.machine.name}`);
       this.lastDownAt = time.now();
       for (const pod of this.pods.values()) {
