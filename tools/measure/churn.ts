@@ -43,6 +43,7 @@ async function used(bench: Bench, { what, count, workers, use }: Use): Promise<r
   const tokens = new Set<bigint>();
   const startedAt = performance.now();
   let next = 0;
+  let done = 0;
   const worker = async (): Promise<void> => {
     while (next < count) {
       const lock = `churn-${next}`;
@@ -66,7 +67,8 @@ async function used(bench: Bench, { what, count, workers, use }: Use): Promise<r
           everyMs: 200,
         },
       );
-      if (tokens.size % Math.ceil(count / 20) === 0) say(`${tokens.size} of ${count} ${what}`);
+      done += 1;
+      if (done % Math.ceil(count / 20) === 0) say(`${done} of ${count} ${what}`);
     }
   };
   await Promise.all(Array.from({ length: workers }, worker));
