@@ -1,0 +1,47 @@
+/** Brings together what was seen of a run. */
+import { leaseName, TOKEN_ANNOTATION } from '../../src/api/names.ts';
+import type { History, LeaseState, StatusState } from './checker.ts';
+import { readLives } from './life.ts';
+import type { Traffic } from './traffic.ts';
+
+const millis = (time: string | undefined): number => (time === undefined ? 0 : Date.parse(time));
+
+export async function readHistory({ locks, leases, lockObjects, database, dir }: Traffic): Promise<History> {
+  const locksOf = new Map(locks.map((lock) => [leaseName(lock), lock]));
+  const leaseStates = leases.seen.flatMap(({ object: { metadata, spec = {} }, deleted }): LeaseState[] => {
+    const lock = locksOf.get(metadata.name);
+    if (lock === undefined) return [];
+    return [
+      {
+        lock,
+        revision: BigInt(metadata.resourceVersion),
+        holder: spec.holderIdentity ?? '',
+        token: BigInt(metadata.annotations?.[TOKEN_ANNOTATION] ?? '0'),
+        durationSeconds: spec.leaseDurationSeconds ?? 0,
+        acquired: millis(spec.acquireTime),
+        renewed: millis(spec.renewTime),
+        deleted,
+      },
+    ];
+  });
+  const statuses = lockObjects.seen.map(({ object: { metadata, status } }): StatusState => {
+    const { holder } = status ?? {};
+    return {
+      lock: metadata.name ?? '',
+      revision: BigInt(metadata.resourceVersion ?? '0'),
+      holder: holder === undefined ? '' : `${holder.name}_${holder.uid}`,
+      token: BigInt(status?.fencingToken ?? '0'),
+    };
+  });
+  const [guarded, unguarded, sealed] = await Promise.all(
+    (['guarded', 'unguarded', 'sealed'] as const).map((table) => database.rows(table)),
+  );
+  return {
+    leases: leaseStates,
+    statuses,
+    guarded: guarded ?? [],
+    unguarded: unguarded ?? [],
+    sealed: sealed ?? [],
+    lives: await readLives(dir, locks),
+  };
+}

@@ -1,0 +1,65 @@
+/** One fault from its beginning to the moment when its lock is calm again. */
+import { loadavg } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Failpoint, World } from './failpoints/failpoint.ts';
+import type { Random } from './random.ts';
+import { type Holder, LEASE_SECONDS } from './traffic.ts';
+
+/** A lock's share of a fault. Times are the wall clock of this machine, milliseconds since 1970. */
+export interface Fault {
+  readonly failpoint: string;
+  readonly lock: string;
+  readonly from: number;
+  /** When its cause was gone. */
+  readonly healed: number;
+  /** When the lock was calm again: a working holder, all others waiting. Absent if that took too long. */
+  readonly calm?: number;
+  /** When the first write with a newer token was accepted; absent if the holder kept the lock. */
+  readonly nextWrite?: number;
+  /** Average load of the machine's last minute when the fault began. */
+  readonly load: number;
+  /** What was missing, if it did not become calm. */
+  readonly fault?: string;
+}
+
+/** When faults stop a waiter gets the lock: after this many seconds at the latest, on a loaded machine. */
+export const CALM_SECONDS = 180;
+
+export interface Inflict extends World {
+  readonly random: Random;
+  readonly locks: readonly string[];
+}
+
+/** Waits until the locks are calm, inflicts the fault on all of them, ends it, and waits until they are calm again. */
+export async function inflict(failpoint: Failpoint, { random, locks, ...world }: Inflict): Promise<readonly Fault[]> {
+  const { traffic } = world;
+  const holders = new Map<string, Holder>();
+  for (const lock of locks) holders.set(lock, await traffic.calm(lock, Date.now(), CALM_SECONDS));
+  const seconds = failpoint.lasts === 'no-time' ? 0 : LEASE_SECONDS + random.between(1, 6);
+  const load = loadavg()[0] ?? 0;
+  const from = Date.now();
+  const [lock = ''] = locks;
+  const holder = holders.get(lock);
+  if (holder === undefined) throw new Error('No lock to disturb');
+  const heal =
+    failpoint.level === 'pod'
+      ? await failpoint.inflict({ ...world, random, lock, holder })
+      : await failpoint.inflict({ ...world, random, holders });
+  try {
+    await sleep(seconds * 1000);
+  } finally {
+    await heal();
+  }
+  const healed = Date.now();
+  return Promise.all(
+    locks.map(async (lock): Promise<Fault> => {
+      const begun = { failpoint: failpoint.name, lock, from, healed, load };
+      const outcome = await traffic.calm(lock, healed, CALM_SECONDS).then(
+        () => ({ calm: Date.now() }),
+        (error: Error) => ({ fault: error.message }),
+      );
+      const next = await traffic.database.firstAfter(lock, holders.get(lock)?.token ?? 0n);
+      return { ...begun, ...outcome, ...(next !== undefined && { nextWrite: next.at }) };
+    }),
+  );
+}

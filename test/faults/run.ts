@@ -1,0 +1,68 @@
+/** A run: rounds of Pod-level faults, one on each lock, in turn with faults of a node or the cluster, until time is over. */
+
+import type { Failpoint, World } from './failpoints/failpoint.ts';
+import { FAILPOINTS } from './failpoints/index.ts';
+import { type Fault, inflict } from './inflict.ts';
+import { bag, type Random } from './random.ts';
+
+export interface RunOptions {
+  readonly world: World;
+  readonly random: Random;
+  readonly failpoints: readonly Failpoint[];
+  readonly minutes: number;
+  readonly say: (line: string) => void;
+  /** Stops after the fault that is going on. */
+  readonly signal: AbortSignal;
+  /** Told each fault as soon as it is over. */
+  readonly onFault: (fault: Fault) => void;
+}
+
+/** Rounds of Pod-level faults for each fault of a node or the cluster. */
+const POD_ROUNDS_PER_CLUSTER_FAULTS = 3;
+
+/** @throws Error for a name that is no failpoint's */
+export function failpointsOf(names: readonly string[]): readonly Failpoint[] {
+  return names.map((name) => {
+    const found = FAILPOINTS.find((failpoint) => failpoint.name === name);
+    if (found === undefined) {
+      throw new Error(`No failpoint '${name}'; there are:\n${FAILPOINTS.map((each) => `  ${each.name}`).join('\n')}`);
+    }
+    return found;
+  });
+}
+
+export async function runFaults(options: RunOptions): Promise<readonly Fault[]> {
+  const { world, random, failpoints, say, signal, onFault } = options;
+  const { traffic } = world;
+  const faults: Fault[] = [];
+  const until = performance.now() + options.minutes * 60_000;
+  const pods = failpoints.filter(({ level }) => level === 'pod');
+  const clusters = failpoints.filter(({ level }) => level === 'cluster');
+  const nextPod = bag(pods, random);
+  const nextCluster = bag(clusters, random);
+  const goesOn = (): boolean => performance.now() < until && !signal.aborted;
+
+  const one = async (failpoint: Failpoint, locks: readonly string[]): Promise<void> => {
+    for (const fault of await inflict(failpoint, { ...world, random, locks })) {
+      faults.push(fault);
+      onFault(fault);
+      const after = (at: number | undefined): string =>
+        at === undefined ? '–' : `${((at - fault.from) / 1000).toFixed(1)} s`;
+      say(
+        fault.fault === undefined
+          ? `ok     ${fault.lock}: ${failpoint.name}: next write ${after(fault.nextWrite)}, calm ${after(fault.calm)}`
+          : `STUCK  ${fault.lock}: ${failpoint.name}: ${fault.fault}`,
+      );
+    }
+  };
+  const podRound = (): Promise<unknown> => Promise.all(traffic.locks.map((lock) => one(nextPod(), [lock])));
+
+  say('wait   for every lock to have a holder');
+  await Promise.all(traffic.locks.map((lock) => traffic.calm(lock, 0, 300)));
+  for (let turn = 0; goesOn(); turn += 1) {
+    const podsTurn = clusters.length === 0 || turn % (POD_ROUNDS_PER_CLUSTER_FAULTS + 1) === 0;
+    if (podsTurn && pods.length > 0) await podRound();
+    else await one(nextCluster(), traffic.locks);
+  }
+  return faults;
+}

@@ -1,0 +1,211 @@
+/** Several locks, each with a Deployment of contenders that write into the history under it, and all that is seen of them. */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { build } from 'esbuild';
+import type { DistributedLock } from '../../src/api/generated/distributedlock.ts';
+import { leaseName, TOKEN_ANNOTATION } from '../../src/api/names.ts';
+import type { RawLease } from '../../src/core/lease.ts';
+import type { RawPod } from '../../src/core/raw-pod.ts';
+import { type Cluster, type ClusterNode, TEST_IMAGE } from '../../tools/cluster/index.ts';
+import { credentials, type Kube } from '../support/kube.ts';
+import { gatedPod } from '../support/scene.ts';
+import { waitFor } from '../support/wait.ts';
+import { type HistoryDatabase, openHistoryDatabase } from './database.ts';
+import { HISTORY_DIR } from './names.ts';
+import { type Watch, watchAll } from './watch.ts';
+
+/** The shortest lease, so that a run has room for many faults. */
+export const LEASE_SECONDS = 5;
+const GRACE_SECONDS = 5;
+
+export interface TrafficOptions {
+  readonly cluster: Cluster;
+  readonly kube: Kube;
+  readonly locks: number;
+  /** Of each lock. */
+  readonly contenders: number;
+  readonly guard: 'on' | 'off';
+}
+
+/** The holder of a lock, whose program writes. */
+export interface Holder {
+  readonly pod: string;
+  readonly uid: string;
+  readonly token: bigint;
+  readonly node: ClusterNode;
+}
+
+export interface Traffic extends AsyncDisposable {
+  readonly namespace: string;
+  readonly locks: readonly string[];
+  /** Folder of this machine with the lines of the programs, a file for each lock. */
+  readonly dir: string;
+  readonly database: HistoryDatabase;
+  readonly leases: Watch<RawLease>;
+  readonly pods: Watch<RawPod>;
+  readonly lockObjects: Watch<DistributedLock>;
+  podsOf(lock: string): readonly RawPod[];
+  /**
+   * Waits until the lock is calm: a holder whose writes were accepted after `since`, and all other contenders wait and
+   * could be granted it. `since` is a wall clock in milliseconds.
+   *
+   * @throws Error that says what is missing
+   */
+  calm(lock: string, since: number, seconds: number): Promise<Holder>;
+}
+
+export async function openTraffic({ cluster, kube, ...options }: TrafficOptions): Promise<Traffic> {
+  await using stack = new AsyncDisposableStack();
+  const locks = Array.from({ length: options.locks }, (_, index) => `lock${index + 1}`);
+  const dir = await mkdtemp(join(tmpdir(), 'kilit-faults-'));
+  await chmod(dir, 0o755);
+  stack.defer(() => rm(dir, { recursive: true, force: true }));
+  await bundleProgram(join(dir, 'program.mjs'));
+  const host = new URL(credentials(kube.kubeconfig).server).hostname;
+  const database = stack.use(await openHistoryDatabase({ host, locks, guard: options.guard }));
+  const { name: namespace } = await kube.namespace('faults');
+  stack.defer(() => endNamespace(kube, namespace));
+
+  const collection = (api: string, kind: string): string => `${api}/namespaces/${namespace}/${kind}`;
+  const leases = stack.use(watchAll<RawLease>(kube.kubeconfig, collection('/apis/coordination.k8s.io/v1', 'leases')));
+  const pods = stack.use(watchAll<RawPod>(kube.kubeconfig, collection('/api/v1', 'pods')));
+  const locksPath = collection('/apis/kilit.dev/v1alpha1', 'distributedlocks');
+  const lockObjects = stack.use(watchAll<DistributedLock>(kube.kubeconfig, locksPath));
+  for (const lock of locks) {
+    await kube.must('POST', locksPath, {
+      body: {
+        apiVersion: 'kilit.dev/v1alpha1',
+        kind: 'DistributedLock',
+        metadata: { name: lock },
+        spec: { leaseDurationSeconds: LEASE_SECONDS },
+      },
+    });
+    await kube.must('POST', collection('/apis/apps/v1', 'deployments'), {
+      body: deployment(lock, { dir, replicas: options.contenders, url: database.url, guard: options.guard }),
+    });
+  }
+
+  const podsOf = (lock: string): readonly RawPod[] =>
+    [...pods.now.values()].filter((pod) => pod.metadata.labels?.['kilit.dev/lock'] === lock);
+  /** The holder if the lock is calm, else what is missing. */
+  const look = async (lock: string, since: number): Promise<Holder | string> => {
+    const lease = leases.now.get(leaseName(lock));
+    const identity = lease?.spec?.holderIdentity ?? '';
+    if (identity === '') return 'nobody holds it';
+    const pod = identity.slice(0, identity.lastIndexOf('_'));
+    const uid = identity.slice(identity.lastIndexOf('_') + 1);
+    const token = lease?.metadata.annotations?.[TOKEN_ANNOTATION] ?? '0';
+    const status = lockObjects.now.get(lock)?.status;
+    const ready = (status?.queue ?? []).filter(({ reason }) => reason === 'Waiting').length;
+    const all = podsOf(lock);
+    if (all.length !== options.contenders) return `it has ${all.length} Pods`;
+    if (status?.holder?.uid !== uid) return `its status names ${status?.holder?.name ?? 'nobody'}, its Lease ${pod}`;
+    if (ready !== options.contenders - 1) return `its queue is ${JSON.stringify(status.queue ?? [])}`;
+    const row = (await database.newest()).get(lock);
+    if (row === undefined || String(row.token) !== token || row.at <= since) {
+      return `holder ${pod} (token ${token}) has written nothing; the newest row is of token ${row?.token}`;
+    }
+    const nodeName = all.find(({ metadata }) => metadata.uid === uid)?.spec.nodeName ?? '';
+    return { pod, uid, token: BigInt(token), node: cluster.node(nodeName) };
+  };
+  const all = stack.move();
+  return {
+    namespace,
+    locks,
+    dir,
+    database,
+    leases,
+    pods,
+    lockObjects,
+    podsOf,
+    async calm(lock, since, seconds) {
+      const until = performance.now() + seconds * 1000;
+      for (;;) {
+        const found = await look(lock, since);
+        if (typeof found !== 'string') return found;
+        if (performance.now() > until) throw new Error(`Lock ${lock} is not calm after ${seconds} s: ${found}`);
+        await sleep(200);
+      }
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+const repositoryRoot = join(import.meta.dirname, '../..');
+
+/** One file that needs no `node_modules`; Pods read it from the folder that they share with this machine. */
+async function bundleProgram(outfile: string): Promise<void> {
+  await build({
+    entryPoints: [join(import.meta.dirname, 'program.ts')],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22.19',
+    alias: { 'kilit/guards/postgres': join(repositoryRoot, 'src/guards/postgres/index.ts') },
+    external: ['pg-native'],
+    banner: { js: "import { createRequire as cr } from 'node:module';\nconst require = cr(import.meta.url);" },
+    logLevel: 'warning',
+  });
+}
+
+interface Deployed {
+  readonly dir: string;
+  readonly replicas: number;
+  readonly url: string;
+  readonly guard: 'on' | 'off';
+}
+
+/** Contenders of one lock, on different nodes where that is possible. */
+function deployment(lock: string, { dir, replicas, url, guard }: Deployed): object {
+  const env = { LOCK: lock, GUARD: guard, DATABASE_URL: url };
+  const { metadata, spec } = gatedPod({
+    lock,
+    name: lock,
+    container: {
+      image: TEST_IMAGE,
+      command: ['node', `${HISTORY_DIR}/program.mjs`],
+      env: Object.entries(env).map(([name, value]) => ({ name, value })),
+      volumeMounts: [{ name: 'history', mountPath: HISTORY_DIR }],
+    },
+    spec: {
+      terminationGracePeriodSeconds: GRACE_SECONDS,
+      automountServiceAccountToken: false,
+      volumes: [{ name: 'history', hostPath: { path: dir, type: 'Directory' } }],
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: 'kubernetes.io/hostname',
+          whenUnsatisfiable: 'ScheduleAnyway',
+          labelSelector: { matchLabels: { app: lock } },
+        },
+      ],
+    },
+  });
+  const labels = { ...metadata.labels, app: lock };
+  return {
+    metadata: { name: lock },
+    spec: {
+      replicas,
+      strategy: { type: 'Recreate' },
+      selector: { matchLabels: { app: lock } },
+      template: { metadata: { labels }, spec },
+    },
+  };
+}
+
+async function endNamespace(kube: Kube, namespace: string): Promise<void> {
+  await kube.ask('DELETE', `/apis/apps/v1/namespaces/${namespace}/deployments`);
+  const path = `/api/v1/namespaces/${namespace}/pods`;
+  await waitFor(
+    `the end of all Pods of namespace ${namespace}`,
+    async () => {
+      await kube.ask('DELETE', `${path}?gracePeriodSeconds=1`);
+      return ((await kube.must('GET', path)).items as unknown[]).length === 0;
+    },
+    { seconds: 120, everyMs: 2000 },
+  );
+  await kube.ask('DELETE', `/api/v1/namespaces/${namespace}`);
+}
