@@ -1,5 +1,6 @@
 /** The history tables in a real PostgreSQL server of this machine, which Pods reach through a relay. */
 import { createServer, connect as dial, type Socket } from 'node:net';
+import pg from 'pg';
 import { openServer } from '../support/postgres/index.ts';
 
 /** One accepted write. `tick` counts the writes to all three tables in their order. */
@@ -57,7 +58,7 @@ export async function openHistoryDatabase(options: {
     await database.query('select kilit.protect($1::regclass, $2)', [`shop.${guardedTable(lock)}`, lock]);
   }
   const port = await relay(stack, options.host, server.port);
-  const client = await database.connect();
+  const client = new pg.Pool({ connectionString: database.url(), max: 4 });
   stack.defer(() => client.end());
   const select = 'select tick::int, lock, token, pod, life, (extract(epoch from at) * 1000)::float8 as at from shop';
   const read = async (text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>

@@ -35,7 +35,7 @@ export async function inflict(failpoint: Failpoint, { random, locks, ...world }:
   const { traffic } = world;
   const holders = new Map<string, Holder>();
   for (const lock of locks) holders.set(lock, await traffic.calm(lock, Date.now(), CALM_SECONDS));
-  const seconds = failpoint.lasts === 'no-time' ? 0 : LEASE_SECONDS + random.between(1, 6);
+  const seconds = secondsOf(failpoint, random);
   const load = loadavg()[0] ?? 0;
   const from = Date.now();
   const [lock = ''] = locks;
@@ -55,11 +55,26 @@ export async function inflict(failpoint: Failpoint, { random, locks, ...world }:
     locks.map(async (lock): Promise<Fault> => {
       const begun = { failpoint: failpoint.name, lock, from, healed, load };
       const outcome = await traffic.calm(lock, healed, CALM_SECONDS).then(
-        () => ({ calm: Date.now() }),
+        ({ since }) => ({ calm: since }),
         (error: Error) => ({ fault: error.message }),
       );
       const next = await traffic.database.firstAfter(lock, holders.get(lock)?.token ?? 0n);
       return { ...begun, ...outcome, ...(next !== undefined && { nextWrite: next.at }) };
     }),
   );
+}
+
+function secondsOf({ lasts }: Failpoint, random: Random): number {
+  switch (lasts) {
+    case 'no-time':
+      return 0;
+    case 'over-lease':
+      return LEASE_SECONDS + random.between(1, 12);
+    case 'over-its-lease':
+      return random.between(18, 25);
+    case 'over-a-minute':
+      return random.between(62, 75);
+    default:
+      return lasts satisfies never;
+  }
 }

@@ -34,7 +34,7 @@ export async function runSession(options: SessionOptions): Promise<Session> {
   await using traffic = await openTraffic(options);
   say(`traffic of ${options.locks} locks in namespace ${traffic.namespace}`);
   const faults: Fault[] = [];
-  let broken: unknown;
+  let broken: string | undefined;
   try {
     await runFaults({
       ...options,
@@ -45,10 +45,10 @@ export async function runSession(options: SessionOptions): Promise<Session> {
     });
   } catch (error) {
     // What was seen until then is judged all the same.
-    broken = error;
+    broken = error instanceof Error ? error.message : 'for no reason';
   }
   const result = report(await readHistory(traffic), faults);
-  const stuck = broken === undefined ? result.stuck : [...result.stuck, `the run ended early: ${String(broken)}`];
+  const stuck = broken === undefined ? result.stuck : [...result.stuck, `the run ended early: ${broken}`];
   return {
     ...result,
     stuck,

@@ -37,6 +37,11 @@ export interface Holder {
   readonly node: ClusterNode;
 }
 
+/** The same holder, writing, and all others waiting, for this long. */
+const CALM_FOR_MS = 4000;
+/** A holder writes every 100 ms, if the machine has time. */
+const FRESH_MS = 2000;
+
 export interface Traffic extends AsyncDisposable {
   readonly namespace: string;
   readonly locks: readonly string[];
@@ -48,12 +53,12 @@ export interface Traffic extends AsyncDisposable {
   readonly lockObjects: Watch<DistributedLock>;
   podsOf(lock: string): readonly RawPod[];
   /**
-   * Waits until the lock is calm: a holder whose writes were accepted after `since`, and all other contenders wait and
-   * could be granted it. `since` is a wall clock in milliseconds.
+   * Waits until the lock is calm, for four seconds: a holder whose writes are accepted, and all other contenders wait and
+   * could be granted it. All that is true after `from`, a wall clock in milliseconds; tells since when it is.
    *
    * @throws Error that says what is missing
    */
-  calm(lock: string, since: number, seconds: number): Promise<Holder>;
+  calm(lock: string, from: number, seconds: number): Promise<Holder & { readonly since: number }>;
 }
 
 export async function openTraffic({ cluster, kube, ...options }: TrafficOptions): Promise<Traffic> {
@@ -120,12 +125,18 @@ export async function openTraffic({ cluster, kube, ...options }: TrafficOptions)
     pods,
     lockObjects,
     podsOf,
-    async calm(lock, since, seconds) {
+    async calm(lock, from, seconds) {
       const until = performance.now() + seconds * 1000;
+      let calm: (Holder & { readonly since: number }) | undefined;
       for (;;) {
-        const found = await look(lock, since);
-        if (typeof found !== 'string') return found;
-        if (performance.now() > until) throw new Error(`Lock ${lock} is not calm after ${seconds} s: ${found}`);
+        const found = await look(lock, Math.max(from, Date.now() - FRESH_MS));
+        if (typeof found === 'string') calm = undefined;
+        else if (calm?.token !== found.token) calm = { ...found, since: Date.now() };
+        else if (Date.now() - calm.since >= CALM_FOR_MS) return calm;
+        if (performance.now() > until)
+          throw new Error(
+            `Lock ${lock} is not calm after ${seconds} s: ${typeof found === 'string' ? found : 'not for long enough'}`,
+          );
         await sleep(200);
       }
     },

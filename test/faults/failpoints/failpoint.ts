@@ -26,8 +26,11 @@ export interface ClusterFault extends World {
 /** Ends the fault. Returns when its cause is gone, not when its effects are. */
 export type Heal = () => Promise<unknown>;
 
-/** How long a fault lasts, in seconds. `over-lease`: the lease duration and 1 to 6 more. */
-export type Lasts = 'over-lease' | 'no-time';
+/**
+ * How long a fault lasts: until shortly after the lease, or until after the next grant (`over-lease`); long enough for the
+ * garbage collection of Pods without a node (`over-a-minute`), or for another operator to take over (`over-its-lease`).
+ */
+export type Lasts = 'no-time' | 'over-lease' | 'over-its-lease' | 'over-a-minute';
 
 interface Common {
   readonly name: string;
