@@ -1,6 +1,6 @@
 /** Brings together what was seen of a run. */
 import { leaseName, TOKEN_ANNOTATION } from '../../src/api/names.ts';
-import type { History, LeaseState, StatusState } from './checker.ts';
+import type { History, LeaseState, StatusState } from './judge/checker.ts';
 import { readLives } from './life.ts';
 import type { Traffic } from './traffic.ts';
 

@@ -3,7 +3,7 @@ import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Failpoint, World } from './failpoints/failpoint.ts';
 import type { Random } from './random.ts';
-import { type Holder, LEASE_SECONDS } from './traffic.ts';
+import { DELAY_SECONDS, type Holder, LEASE_SECONDS } from './traffic.ts';
 
 /** A lock's share of a fault. Times are the wall clock of this machine, milliseconds since 1970. */
 export interface Fault {
@@ -70,6 +70,8 @@ function secondsOf({ lasts }: Failpoint, random: Random): number {
       return 0;
     case 'over-lease':
       return LEASE_SECONDS + random.between(1, 12);
+    case 'over-next-grant':
+      return LEASE_SECONDS + DELAY_SECONDS + random.between(4, 6);
     case 'over-its-lease':
       return random.between(18, 25);
     case 'over-a-minute':

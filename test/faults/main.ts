@@ -7,8 +7,8 @@ import { KILIT_IMAGE, openCluster } from '../../tools/cluster/index.ts';
 import { installArgs } from '../support/install.ts';
 import { openKube } from '../support/kube.ts';
 import { FAILPOINTS } from './failpoints/index.ts';
-import { addToLedger, type LedgerEntry } from './ledger.ts';
-import { table } from './report.ts';
+import { addToLedger, type LedgerEntry } from './judge/ledger.ts';
+import { table } from './judge/report.ts';
 import { failpointsOf } from './run.ts';
 import { runSession } from './session.ts';
 
@@ -81,9 +81,18 @@ async function main(): Promise<number> {
     say('note   stopping after the present fault; a second Ctrl-C ends at once');
     stop.abort();
   });
+  const commit = execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { encoding: 'utf8' }).trim();
   const loadBefore = loadavg()[0] ?? 0;
   const session = await runSession({
-    ...{ cluster, kube, seed, minutes, locks, contenders, guard, failpoints, say },
+    cluster,
+    kube,
+    seed,
+    minutes,
+    locks,
+    contenders,
+    guard,
+    failpoints,
+    say,
     signal: stop.signal,
   });
   kube.close();
@@ -91,7 +100,7 @@ async function main(): Promise<number> {
   const entry: LedgerEntry = {
     date: begunAt.toISOString().slice(0, 10),
     seed,
-    commit: execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { encoding: 'utf8' }).trim(),
+    commit,
     kubernetes: cluster.kubernetesVersion,
     minutes: Math.round((performance.now() - startedAt) / 6000) / 10,
     locks,

@@ -59,7 +59,7 @@ export async function runFaults(options: RunOptions): Promise<readonly Fault[]> 
 
   say('wait   for every lock to have a holder');
   await Promise.all(traffic.locks.map((lock) => traffic.calm(lock, 0, 300)));
-  for (let turn = 0; goesOn(); turn += 1) {
+  for (let turn = 0; turn === 0 || goesOn(); turn += 1) {
     const podsTurn = clusters.length === 0 || turn % (POD_ROUNDS_PER_CLUSTER_FAULTS + 1) === 0;
     if (podsTurn && pods.length > 0) await podRound();
     else await one(nextCluster(), traffic.locks);

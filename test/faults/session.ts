@@ -4,8 +4,8 @@ import type { Kube } from '../support/kube.ts';
 import type { Failpoint } from './failpoints/failpoint.ts';
 import { readHistory } from './history.ts';
 import type { Fault } from './inflict.ts';
+import { type Report, report } from './judge/report.ts';
 import { seeded } from './random.ts';
-import { type Report, report } from './report.ts';
 import { runFaults } from './run.ts';
 import { openTraffic } from './traffic.ts';
 

@@ -18,6 +18,7 @@ import { type Watch, watchAll } from './watch.ts';
 
 /** The shortest lease, so that a run has room for many faults. */
 export const LEASE_SECONDS = 5;
+export const DELAY_SECONDS = 5;
 const GRACE_SECONDS = 5;
 
 export interface TrafficOptions {
@@ -41,6 +42,8 @@ export interface Holder {
 const CALM_FOR_MS = 4000;
 /** A holder writes every 100 ms, if the machine has time. */
 const FRESH_MS = 2000;
+/** It renews every third of its lease; less than the time for which it must be calm. */
+const FRESH_LEASE_MS = 3500;
 
 export interface Traffic extends AsyncDisposable {
   readonly namespace: string;
@@ -84,7 +87,7 @@ export async function openTraffic({ cluster, kube, ...options }: TrafficOptions)
         apiVersion: 'kilit.dev/v1alpha1',
         kind: 'DistributedLock',
         metadata: { name: lock },
-        spec: { leaseDurationSeconds: LEASE_SECONDS },
+        spec: { leaseDurationSeconds: LEASE_SECONDS, takeoverDelaySeconds: DELAY_SECONDS },
       },
     });
     await kube.must('POST', collection('/apis/apps/v1', 'deployments'), {
@@ -102,6 +105,8 @@ export async function openTraffic({ cluster, kube, ...options }: TrafficOptions)
     const pod = identity.slice(0, identity.lastIndexOf('_'));
     const uid = identity.slice(identity.lastIndexOf('_') + 1);
     const token = lease?.metadata.annotations?.[TOKEN_ANNOTATION] ?? '0';
+    const renewedAt = Date.parse(lease?.spec?.renewTime ?? '');
+    if (!(Date.now() - renewedAt < FRESH_LEASE_MS)) return `holder ${pod} (token ${token}) does not renew`;
     const status = lockObjects.now.get(lock)?.status;
     const ready = (status?.queue ?? []).filter(({ reason }) => reason === 'Waiting').length;
     const all = podsOf(lock);

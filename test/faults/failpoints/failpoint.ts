@@ -27,10 +27,11 @@ export interface ClusterFault extends World {
 export type Heal = () => Promise<unknown>;
 
 /**
- * How long a fault lasts: until shortly after the lease, or until after the next grant (`over-lease`); long enough for the
+ * How long a fault lasts: until shortly after the lease, or until after the next grant (`over-lease`), or surely the latter
+ * (`over-next-grant`); long enough for the
  * garbage collection of Pods without a node (`over-a-minute`), or for another operator to take over (`over-its-lease`).
  */
-export type Lasts = 'no-time' | 'over-lease' | 'over-its-lease' | 'over-a-minute';
+export type Lasts = 'no-time' | 'over-lease' | 'over-next-grant' | 'over-its-lease' | 'over-a-minute';
 
 interface Common {
   readonly name: string;

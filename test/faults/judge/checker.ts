@@ -3,8 +3,8 @@
  *
  * The oracle is what PostgreSQL accepted, and the revisions of the Leases; never the lock's opinion of itself.
  */
-import type { Row } from './database.ts';
-import type { Life } from './life.ts';
+import type { Row } from '../database.ts';
+import type { Life } from '../life.ts';
 
 /** A Lease at one revision, or its end. */
 export interface LeaseState {

@@ -1,6 +1,7 @@
 /** How long programs ran after their right to run had ended. Pure. No violation: a lease stops nobody at once. */
+
+import type { Life } from '../life.ts';
 import type { LeaseState } from './checker.ts';
-import type { Life } from './life.ts';
 
 export interface Overrun {
   readonly lock: string;

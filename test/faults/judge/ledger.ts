@@ -23,7 +23,7 @@ export interface LedgerEntry {
   readonly rows: readonly Row[];
 }
 
-const DIR = join(import.meta.dirname, '../../docs/evidence');
+const DIR = join(import.meta.dirname, '../../../docs/evidence');
 const RUNS = join(DIR, 'faults.jsonl');
 
 /** Appends the run and writes the page anew. */

@@ -1,6 +1,7 @@
 /** A run's report, failpoint by failpoint. Pure. */
+
+import type { Fault } from '../inflict.ts';
 import { type History, lateWrites, type Violation, violations } from './checker.ts';
-import type { Fault } from './inflict.ts';
 import { overruns } from './prompt-stop.ts';
 
 /** Of one failpoint; runs add up by it. Times in seconds, worst of all; absent when there was none. */
