@@ -11,7 +11,7 @@ const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${OPERATOR_NAMESPACE}/lea
 async function active({ kube, cluster }: ClusterFault): Promise<{ readonly node: ClusterNode; readonly uid: string }> {
   const { spec } = await kube.must('GET', LEASE);
   const { holderIdentity: identity = '' } = (spec ?? {}) as { readonly holderIdentity?: string };
-  const name = identity.slice(0, identity.lastIndexOf('_'));
+  const [name = ''] = identity.split('_');
   const pod = await kube.must('GET', `/api/v1/namespaces/${OPERATOR_NAMESPACE}/pods/${name}`);
   return { node: cluster.node(String(pod.spec?.['nodeName'])), uid: pod.metadata?.uid ?? '' };
 }

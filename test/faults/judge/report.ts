@@ -38,11 +38,7 @@ export interface Report {
   readonly lateUnguarded: number;
 }
 
-/** A lease ends a while after the fault that made it end began, and before all is calm again. */
-const within = (fault: Fault, lock: string, at: number): boolean =>
-  fault.lock === lock && at >= fault.from && at <= (fault.calm ?? Number.POSITIVE_INFINITY);
-
-const NOBODY = 'without a fault';
+const NOBODY = 'before any fault';
 
 export function report(history: History, faults: readonly Fault[]): Report {
   const wrong = violations(history);
@@ -102,8 +98,10 @@ export function report(history: History, faults: readonly Fault[]): Report {
   };
 }
 
+/** The last fault that struck the lock before; what was cut off may arrive when all is calm again. */
 const nameOf = (faults: readonly Fault[], lock: string, at: number): string =>
-  faults.find((fault) => within(fault, lock, at))?.failpoint ?? NOBODY;
+  faults.filter((fault) => fault.lock === lock && fault.from <= at).toSorted((a, b) => b.from - a.from)[0]?.failpoint ??
+  NOBODY;
 
 function worst<Key extends string>(key: Key, milliseconds: readonly number[]): { readonly [K in Key]?: number } {
   if (milliseconds.length === 0) return {};
