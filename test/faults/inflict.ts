@@ -1,7 +1,10 @@
 /** One fault from its beginning to the moment when its lock is calm again. */
+import { rm } from 'node:fs/promises';
 import { loadavg } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Failpoint, World } from './failpoints/failpoint.ts';
+import { runVolume } from './failpoints/run-volume.ts';
 import type { Random } from './random.ts';
 import { DELAY_SECONDS, type Holder, LEASE_SECONDS } from './traffic.ts';
 
@@ -35,6 +38,7 @@ export async function inflict(failpoint: Failpoint, { random, locks, ...world }:
   const { traffic } = world;
   const holders = new Map<string, Holder>();
   for (const lock of locks) holders.set(lock, await traffic.calm(lock, Date.now(), CALM_SECONDS));
+  for (const lock of locks) await forgetLosses(world, lock);
   const seconds = secondsOf(failpoint, random);
   const load = loadavg()[0] ?? 0;
   const from = Date.now();
@@ -78,5 +82,12 @@ function secondsOf({ lasts }: Failpoint, random: Random): number {
       return random.between(62, 75);
     default:
       return lasts satisfies never;
+  }
+}
+
+/** A Pod that lost its lock often is slow to come back; each fault shall be the first, or a run would be all waiting. */
+async function forgetLosses({ cluster, traffic }: World, lock: string): Promise<void> {
+  for (const { metadata, spec } of traffic.podsOf(lock)) {
+    await rm(join(runVolume(cluster, spec.nodeName ?? '', metadata.uid), 'losses'), { force: true });
   }
 }

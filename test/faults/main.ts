@@ -11,6 +11,7 @@ import { addToLedger, type LedgerEntry } from './judge/ledger.ts';
 import { table } from './judge/report.ts';
 import { failpointsOf } from './run.ts';
 import { runSession } from './session.ts';
+import { endLeftTraffic } from './traffic.ts';
 
 const HELP = `Injects faults into a real cluster of two nodes while programs write under locks, and judges what they wrote.
 
@@ -76,6 +77,7 @@ async function main(): Promise<number> {
   await cluster.loadImage(KILIT_IMAGE);
   await cluster.helm(installArgs({ replicas: 2 }));
   const kube = openKube(cluster.kubeconfigPath, cluster.kubectlPath);
+  await endLeftTraffic(kube);
   const stop = new AbortController();
   process.once('SIGINT', () => {
     say('note   stopping after the present fault; a second Ctrl-C ends at once');

@@ -3,7 +3,7 @@
 import type { Failpoint, World } from './failpoints/failpoint.ts';
 import { FAILPOINTS } from './failpoints/index.ts';
 import { type Fault, inflict } from './inflict.ts';
-import { bag, type Random } from './random.ts';
+import { bag, type Random, seeded } from './random.ts';
 
 export interface RunOptions {
   readonly world: World;
@@ -43,7 +43,9 @@ export async function runFaults(options: RunOptions): Promise<readonly Fault[]> 
   const goesOn = (): boolean => performance.now() < until && !signal.aborted;
 
   const one = async (failpoint: Failpoint, locks: readonly string[]): Promise<void> => {
-    for (const fault of await inflict(failpoint, { ...world, random, locks })) {
+    // Of its own, so that the choices do not depend on which of several faults is faster.
+    const own = seeded(random.between(0, 2 ** 31 - 1));
+    for (const fault of await inflict(failpoint, { ...world, random: own, locks })) {
       faults.push(fault);
       onFault(fault);
       const after = (at: number | undefined): string =>

@@ -45,6 +45,15 @@ const FRESH_MS = 2000;
 /** It renews every third of its lease; less than the time for which it must be calm. */
 const FRESH_LEASE_MS = 3500;
 
+/** On the namespaces of traffic. */
+const TRAFFIC_LABEL = 'kilit-faults';
+
+/** Ends the traffic of runs that died. */
+export async function endLeftTraffic(kube: Kube): Promise<void> {
+  const { items } = await kube.must('GET', `/api/v1/namespaces?labelSelector=${TRAFFIC_LABEL}`);
+  for (const { metadata } of items as { metadata: { name: string } }[]) await endNamespace(kube, metadata.name);
+}
+
 export interface Traffic extends AsyncDisposable {
   readonly namespace: string;
   readonly locks: readonly string[];
@@ -73,7 +82,7 @@ export async function openTraffic({ cluster, kube, ...options }: TrafficOptions)
   await bundleProgram(join(dir, 'program.mjs'));
   const host = new URL(credentials(kube.kubeconfig).server).hostname;
   const database = stack.use(await openHistoryDatabase({ host, locks, guard: options.guard }));
-  const { name: namespace } = await kube.namespace('faults');
+  const { name: namespace } = await kube.namespace('faults', { [TRAFFIC_LABEL]: options.guard });
   stack.defer(() => endNamespace(kube, namespace));
 
   const collection = (api: string, kind: string): string => `${api}/namespaces/${namespace}/${kind}`;

@@ -1,9 +1,10 @@
 /** Faults of a holder's Pod: its processes, its network, its files, its object. */
 import { appendFile, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { RUN_VOLUME, SIDECAR_CONTAINER } from '../../../src/api/names.ts';
-import type { Cluster, ClusterNode } from '../../../tools/cluster/index.ts';
+import { join } from 'node:path';
+import { SIDECAR_CONTAINER } from '../../../src/api/names.ts';
+import type { ClusterNode } from '../../../tools/cluster/index.ts';
 import { type Failpoint, type Heal, nothingToHeal, type PodFault } from './failpoint.ts';
+import { runVolume } from './run-volume.ts';
 
 type Which = 'program' | 'sidecar' | 'pod';
 const CONTAINERS: Readonly<Record<Which, readonly string[]>> = {
@@ -68,10 +69,6 @@ async function fillRunDir({ lock, traffic, cluster, holder }: PodFault): Promise
   await signal(holder, [SIDECAR_CONTAINER], 'SIGKILL');
   return () => Promise.all(fillers.map((path) => rm(path, { force: true })));
 }
-
-/** The volume of `/run/kilit` as this machine sees it; it lives as long as its Pod. */
-const runVolume = (cluster: Cluster, node: string, uid: string): string =>
-  join(dirname(cluster.kubeconfigPath), node, 'kubelet/pods', uid, 'volumes/kubernetes.io~empty-dir', RUN_VOLUME);
 
 /** It holds 1 MiB. */
 async function fill(path: string): Promise<void> {

@@ -26,13 +26,16 @@ export async function openProxy(cluster: Cluster, temper: Temper, random: Random
   const bare = new Agent({ keepAlive: true, ca });
   const admin = new Agent({ keepAlive: true, ca, cert, key });
 
-  const forward = (from: IncomingMessage, onAnswer: (answer: IncomingMessage) => void, onError: () => void): void => {
-    const hasToken = from.headers.authorization !== undefined;
-    const headers = { ...from.headers, ...(hasToken ? {} : impersonation(from.socket as TLSSocket)) };
+  const forward = (
+    { from, user }: { readonly from: IncomingMessage; readonly user: OutgoingHttpHeaders | undefined },
+    onAnswer: (answer: IncomingMessage) => void,
+    onError: () => void,
+  ): void => {
+    const headers = { ...from.headers, ...user };
     const sent = request(new URL(from.url ?? '/', target), {
       method: from.method ?? 'GET',
       headers,
-      agent: hasToken ? bare : admin,
+      agent: user === undefined ? bare : admin,
     });
     sent.on('response', onAnswer).on('error', onError);
     from.pipe(sent);
@@ -51,6 +54,7 @@ export async function openProxy(cluster: Cluster, temper: Temper, random: Random
   );
   async function answer(from: IncomingMessage, to: ServerResponse): Promise<void> {
     to.on('error', () => {});
+    const user = from.headers.authorization === undefined ? impersonation(from.socket as TLSSocket) : undefined;
     if (temper === 'silent') return;
     if (temper === 'late') await sleep(random.between(LATE_MS.from, LATE_MS.to));
     const dice = temper === 'errors' ? random.between(1, 4) : 4;
@@ -64,7 +68,7 @@ export async function openProxy(cluster: Cluster, temper: Temper, random: Random
       return fail();
     }
     forward(
-      from,
+      { from, user },
       (answered) => {
         answered.on('error', () => to.destroy());
         if (dice === 2 && from.method !== 'GET') {
@@ -94,8 +98,11 @@ export async function openProxy(cluster: Cluster, temper: Temper, random: Random
   };
 }
 
-function impersonation(socket: TLSSocket): OutgoingHttpHeaders {
-  if (!socket.authorized) return {};
-  const { CN, O } = socket.getPeerCertificate().subject as { CN: string; O?: string | string[] };
-  return { 'impersonate-user': CN, ...(O !== undefined && { 'impersonate-group': O }) };
+/** Undefined for a client without a certificate of this cluster: it stays anonymous. */
+function impersonation(socket: TLSSocket): OutgoingHttpHeaders | undefined {
+  const subject: { CN?: string; O?: string | string[] } | undefined = socket.authorized
+    ? socket.getPeerCertificate()?.subject
+    : undefined;
+  if (subject?.CN === undefined) return undefined;
+  return { 'impersonate-user': subject.CN, ...(subject.O !== undefined && { 'impersonate-group': subject.O }) };
 }
