@@ -37,7 +37,7 @@ export interface Inflict extends World {
 export async function inflict(failpoint: Failpoint, { random, locks, ...world }: Inflict): Promise<readonly Fault[]> {
   const { traffic } = world;
   const holders = new Map<string, Holder>();
-  for (const lock of locks) holders.set(lock, await traffic.calm(lock, Date.now(), CALM_SECONDS));
+  for (const lock of locks) holders.set(lock, await traffic.calm(lock, { forMs: 0, seconds: CALM_SECONDS }));
   for (const lock of locks) await forgetLosses(world, lock);
   const seconds = secondsOf(failpoint, random);
   const load = loadavg()[0] ?? 0;
@@ -58,7 +58,7 @@ export async function inflict(failpoint: Failpoint, { random, locks, ...world }:
   return Promise.all(
     locks.map(async (lock): Promise<Fault> => {
       const begun = { failpoint: failpoint.name, lock, from, healed, load };
-      const outcome = await traffic.calm(lock, healed, CALM_SECONDS).then(
+      const outcome = await traffic.calm(lock, { from: healed, seconds: CALM_SECONDS }).then(
         ({ since }) => ({ calm: since }),
         (error: Error) => ({ fault: error.message }),
       );

@@ -60,7 +60,7 @@ export async function runFaults(options: RunOptions): Promise<readonly Fault[]> 
   const podRound = (): Promise<unknown> => Promise.all(traffic.locks.map((lock) => one(nextPod(), [lock])));
 
   say('wait   for every lock to have a holder');
-  await Promise.all(traffic.locks.map((lock) => traffic.calm(lock, 0, 300)));
+  await Promise.all(traffic.locks.map((lock) => traffic.calm(lock, { seconds: 300 })));
   for (let turn = 0; turn === 0 || goesOn(); turn += 1) {
     const podsTurn = clusters.length === 0 || turn % (POD_ROUNDS_PER_CLUSTER_FAULTS + 1) === 0;
     if (podsTurn && pods.length > 0) await podRound();

@@ -38,8 +38,6 @@ export interface Holder {
   readonly node: ClusterNode;
 }
 
-/** The same holder, writing, and all others waiting, for this long. */
-const CALM_FOR_MS = 4000;
 /** A holder writes every 100 ms, if the machine has time. */
 const FRESH_MS = 2000;
 /** It renews every third of its lease; less than the time for which it must be calm. */
@@ -54,6 +52,9 @@ export async function endLeftTraffic(kube: Kube): Promise<void> {
   for (const { metadata } of items as { metadata: { name: string } }[]) await endNamespace(kube, metadata.name);
 }
 
+/** The same holder, writing, and all others waiting, for this long: more than a kubelet takes to notice a dead sidecar. */
+const CALM_FOR_MS = 4000;
+
 export interface Traffic extends AsyncDisposable {
   readonly namespace: string;
   readonly locks: readonly string[];
@@ -65,12 +66,17 @@ export interface Traffic extends AsyncDisposable {
   readonly lockObjects: Watch<DistributedLock>;
   podsOf(lock: string): readonly RawPod[];
   /**
-   * Waits until the lock is calm, for four seconds: a holder whose writes are accepted, and all other contenders wait and
+   * Waits until the lock is calm, for `forMs` milliseconds: a holder whose writes are accepted, and all other contenders wait and
    * could be granted it. All that is true after `from`, a wall clock in milliseconds; tells since when it is.
+   *
+   * `forMs` is 4 s by default.
    *
    * @throws Error that says what is missing
    */
-  calm(lock: string, from: number, seconds: number): Promise<Holder & { readonly since: number }>;
+  calm(
+    lock: string,
+    wanted: { readonly from?: number; readonly forMs?: number; readonly seconds: number },
+  ): Promise<Holder & { readonly since: number }>;
 }
 
 export async function openTraffic({ cluster, kube, ...options }: TrafficOptions): Promise<Traffic> {
@@ -139,14 +145,14 @@ export async function openTraffic({ cluster, kube, ...options }: TrafficOptions)
     pods,
     lockObjects,
     podsOf,
-    async calm(lock, from, seconds) {
+    async calm(lock, { from = 0, forMs = CALM_FOR_MS, seconds }) {
       const until = performance.now() + seconds * 1000;
       let calm: (Holder & { readonly since: number }) | undefined;
       for (;;) {
         const found = await look(lock, Math.max(from, Date.now() - FRESH_MS));
         if (typeof found === 'string') calm = undefined;
         else if (calm?.token !== found.token) calm = { ...found, since: Date.now() };
-        else if (Date.now() - calm.since >= CALM_FOR_MS) return calm;
+        else if (Date.now() - calm.since >= forMs) return calm;
         if (performance.now() > until)
           throw new Error(
             `Lock ${lock} is not calm after ${seconds} s: ${typeof found === 'string' ? found : 'not for long enough'}`,

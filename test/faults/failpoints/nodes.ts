@@ -64,7 +64,9 @@ async function deleteNode(fault: ClusterFault): Promise<Heal> {
 /**
  * containerd forgets the tasks of all contenders on a node: their processes run on, and nobody can stop them any more.
  *
- * Their folders are moved away while it is dead; what is left of them is ended at last.
+ * Their folders are moved away while it is dead; what is left of them is ended at last, and the kubelet restarted: its long
+ * startup probe of a sandbox that is gone would else end by TCP's keepalive alone, 150 s later, and the next fault would
+ * find a Pod that is granted its lock and not started.
  */
 async function loseState(fault: ClusterFault): Promise<Heal> {
   const node = busyNode(fault);
@@ -89,6 +91,7 @@ async function loseState(fault: ClusterFault): Promise<Heal> {
     for (const pid of [...orphans, ...shims]) if (pid > 1) send(pid, 'SIGKILL');
     for (const id of mine) await run('umount', ['-l', join(lost, id, 'rootfs')]).catch(() => {});
     await rm(lost, { recursive: true, force: true });
+    await node.restartKubelet();
   };
 }
 

@@ -100,9 +100,8 @@ export async function openProxy(cluster: Cluster, temper: Temper, random: Random
 
 /** Undefined for a client without a certificate of this cluster: it stays anonymous. */
 function impersonation(socket: TLSSocket): OutgoingHttpHeaders | undefined {
-  const subject: { CN?: string; O?: string | string[] } | undefined = socket.authorized
-    ? socket.getPeerCertificate()?.subject
+  const { CN, O } = (socket.authorized && socket.getPeerCertificate()?.subject) || {};
+  return typeof CN === 'string'
+    ? { 'impersonate-user': CN, ...(O !== undefined && { 'impersonate-group': O }) }
     : undefined;
-  if (subject?.CN === undefined) return undefined;
-  return { 'impersonate-user': subject.CN, ...(subject.O !== undefined && { 'impersonate-group': subject.O }) };
 }
