@@ -4,11 +4,16 @@ import type { History, LeaseState, StatusState } from './judge/checker.ts';
 import { readLives } from './life.ts';
 import type { Traffic } from './traffic.ts';
 
-const millis = (time: string | undefined): number => (time === undefined ? 0 : Date.parse(time));
+/** A time that a clock wrote; where that clock was wrong by half an hour, when it was seen. */
+function millis(time: string | undefined, seenAt: number): number {
+  if (time === undefined) return 0;
+  const written = Date.parse(time);
+  return Math.abs(written - seenAt) > 1_800_000 ? seenAt : written;
+}
 
 export async function readHistory({ locks, leases, lockObjects, database, dir }: Traffic): Promise<History> {
   const locksOf = new Map(locks.map((lock) => [leaseName(lock), lock]));
-  const leaseStates = leases.seen.flatMap(({ object: { metadata, spec = {} }, deleted }): LeaseState[] => {
+  const leaseStates = leases.seen.flatMap(({ at, object: { metadata, spec = {} }, deleted }): LeaseState[] => {
     const lock = locksOf.get(metadata.name);
     if (lock === undefined) return [];
     return [
@@ -18,8 +23,8 @@ export async function readHistory({ locks, leases, lockObjects, database, dir }:
         holder: spec.holderIdentity ?? '',
         token: BigInt(metadata.annotations?.[TOKEN_ANNOTATION] ?? '0'),
         durationSeconds: spec.leaseDurationSeconds ?? 0,
-        acquired: millis(spec.acquireTime),
-        renewed: millis(spec.renewTime),
+        acquired: millis(spec.acquireTime, at),
+        renewed: millis(spec.renewTime, at),
         deleted,
       },
     ];

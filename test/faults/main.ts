@@ -3,9 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { KILIT_IMAGE, openCluster } from '../../tools/cluster/index.ts';
+import { CLOCK_IMAGE, KILIT_IMAGE, openCluster } from '../../tools/cluster/index.ts';
 import { installArgs } from '../support/install.ts';
 import { openKube } from '../support/kube.ts';
+import { CLOCK_FAILPOINTS } from './failpoints/clocks.ts';
 import { FAILPOINTS } from './failpoints/index.ts';
 import { addToLedger, type LedgerEntry } from './judge/ledger.ts';
 import { table } from './judge/report.ts';
@@ -74,8 +75,12 @@ async function main(): Promise<number> {
   say(`seed ${seed}: ${command}`);
 
   const cluster = await openCluster({ name: options.name, nodes: 2, onProgress: say });
-  await cluster.loadImage(KILIT_IMAGE);
-  await cluster.helm(installArgs({ replicas: 2 }));
+  // Without its failpoints the image is the one that users run.
+  const clocks = failpoints.some((failpoint) => CLOCK_FAILPOINTS.includes(failpoint));
+  const image = clocks ? CLOCK_IMAGE : KILIT_IMAGE;
+  await cluster.loadImage(image);
+  const repository = ['--set', `image.repository=${image.split(':')[0]}`];
+  await cluster.helm([...installArgs({ replicas: 2 }), ...repository]);
   const kube = openKube(cluster.kubeconfigPath, cluster.kubectlPath);
   await endLeftTraffic(kube);
   const stop = new AbortController();

@@ -1,3 +1,4 @@
+import { CLOCK_FAILPOINTS } from './clocks.ts';
 import { CONTROL_PLANE_FAILPOINTS } from './control-plane.ts';
 import type { Failpoint } from './failpoint.ts';
 import { NODE_FAILPOINTS } from './nodes.ts';
@@ -9,4 +10,5 @@ export const FAILPOINTS: readonly Failpoint[] = [
   ...OPERATOR_FAILPOINTS,
   ...NODE_FAILPOINTS,
   ...CONTROL_PLANE_FAILPOINTS,
+  ...CLOCK_FAILPOINTS,
 ];
