@@ -131,7 +131,7 @@ async function main(): Promise<number> {
     process.stdout.write(`VIOLATION ${lock}: ${rule}: ${what}\n`);
   for (const sentence of session.stuck) process.stdout.write(`STUCK ${sentence}\n`);
   process.stdout.write(`${session.violations.length} safety violations, ${session.stuck.length} not calm in time\n`);
-  if (options.ledger) await addToLedger(entry);
+  if (options.ledger && guard === 'on') await addToLedger(entry);
   if (!options.keep) await cluster.down();
   const good = guard === 'off' ? session.violations.length > 0 : session.violations.length + session.stuck.length === 0;
   if (!good) process.stdout.write(`FAILED; again by: ${command}\n`);

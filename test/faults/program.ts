@@ -1,7 +1,7 @@
 /**
  * The program of the fault harness's Pods: it does all that a late program could do wrong, as often as it can.
  *
- * Every 100 ms it writes a line into a file of the machine (`life.ts` reads them), a row into a table without a guard, and
+ * Five times a second it writes a line into a file of the machine (`life.ts` reads them), a row into a table without a guard, and
  * a row into a table with one. A program that is refused should exit; this one goes on, so that what stops it is the
  * kubelet, and so that each late write is tried.
  *
@@ -15,7 +15,7 @@ import pg from 'pg';
 import { HISTORY_DIR } from './names.ts';
 
 const { LOCK = '', GUARD, DATABASE_URL = '', FENCING_TOKEN: token = '', HOSTNAME: pod = '' } = process.env;
-const TICK_MS = 100;
+const TICK_MS = 200;
 /** A connection that was cut is given up; what is on its way may still arrive. */
 const QUERY_MS = 3000;
 

@@ -38,7 +38,7 @@ export interface Holder {
   readonly node: ClusterNode;
 }
 
-/** A holder writes every 100 ms, if the machine has time. */
+/** A holder writes every 200 ms, if the machine has time. */
 const FRESH_MS = 2000;
 /** It renews every third of its lease; less than the time for which it must be calm. */
 const FRESH_LEASE_MS = 3500;

@@ -51,7 +51,7 @@ export function page(runs: readonly LedgerEntry[]): string {
   return `# Faults injected into a real cluster
 
 Made by \`npm run faults -- --ledger\`; the runs are in [faults.jsonl](faults.jsonl). Two nodes on one machine of two cores,
-lease 5 s, delay 5 s. Programs write every 100 ms, guarded and unguarded, and go on when they are refused. The machine had
+lease 5 s, delay 5 s. Programs write every 100 or 200 ms, guarded and unguarded, and go on when they are refused. The machine had
 other work besides (load in the list of runs), so times are pessimistic.
 
 ${sum((run) => run.minutes).toFixed(0)} minutes, ${faults} faults, ${sum((run) => run.grants)} grants,
