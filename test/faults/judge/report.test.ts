@@ -41,20 +41,35 @@ const FAULTS = [
   fault('SIGSTOP pod', 10_000, { calm: 25_000, nextWrite: 20_500 }),
 ];
 
+const QUIET = {
+  faults: 1,
+  struck: 1,
+  lost: 0,
+  pastLease: 0,
+  besideNext: 0,
+  lateUnguarded: 0,
+  notCalm: 0,
+  violations: 0,
+};
+
 it('gives what happened to the last fault that struck the lock before', () => {
   const { rows, violations, stuck, lateUnguarded } = report(HISTORY, FAULTS);
   expect(violations).toEqual([]);
   expect(stuck).toEqual([]);
   expect(lateUnguarded).toBe(1);
   expect(rows).toEqual([
+    { ...QUIET, failpoint: 'SIGKILL program', toCalm: 1 },
     {
-      ...{ failpoint: 'SIGKILL program', faults: 1, struck: 1, lost: 0, toCalm: 1 },
-      ...{ pastLease: 0, besideNext: 0, lateUnguarded: 0, notCalm: 0, violations: 0 },
-    },
-    {
-      ...{ failpoint: 'SIGSTOP pod', faults: 1, struck: 1, lost: 1, toNextWrite: 10.5, toCalm: 9 },
-      ...{ pastLease: 1, longestPastLease: 8, besideNext: 1, longestBesideNext: 2 },
-      ...{ lateUnguarded: 1, notCalm: 0, violations: 0 },
+      ...QUIET,
+      failpoint: 'SIGSTOP pod',
+      lost: 1,
+      toNextWrite: 10.5,
+      toCalm: 9,
+      pastLease: 1,
+      longestPastLease: 8,
+      besideNext: 1,
+      longestBesideNext: 2,
+      lateUnguarded: 1,
     },
   ]);
 });
@@ -72,8 +87,20 @@ it('adds up runs: counts are summed, of times the worst stays', () => {
   expect(addRows(row, { ...row, toNextWrite: 30 })).toMatchObject({ faults: 2, lost: 2, toNextWrite: 30, toCalm: 9 });
   expect(addRows(without, row)).toMatchObject({ toCalm: 9 });
   const entry: LedgerEntry = {
-    ...{ date: '2026-01-01', seed: 7, commit: 'abc', kubernetes: '1.36.3', minutes: 10, locks: 1, contenders: 2 },
-    ...{ load: [1, 2], grants: 2, guardedWrites: 5, refusals: 1, lateUnguarded: 1, gaps: 0, rows: [row] },
+    date: '2026-01-01',
+    seed: 7,
+    commit: 'abc',
+    kubernetes: '1.36.3',
+    minutes: 10,
+    locks: 1,
+    contenders: 2,
+    load: [1, 2],
+    grants: 2,
+    guardedWrites: 5,
+    refusals: 1,
+    lateUnguarded: 1,
+    gaps: 0,
+    rows: [row],
   };
   const text = page([entry, entry]);
   expect(text).toContain('20 minutes, 2 faults, 4 grants');
