@@ -16,6 +16,13 @@ interface Proxy extends AsyncDisposable {
   readonly port: number;
 }
 
+interface Exchange {
+  readonly from: IncomingMessage;
+  readonly to: ServerResponse;
+  /** For whom it is asked; undefined: for whom its token says. */
+  readonly user: OutgoingHttpHeaders | undefined;
+}
+
 const LATE_MS = { from: 500, to: 4000 } as const;
 const ERROR_CODES = [429, 500, 503, 504] as const;
 
@@ -27,7 +34,7 @@ export async function openProxy(cluster: Cluster, temper: Temper, random: Random
   const admin = new Agent({ keepAlive: true, ca, cert, key });
 
   const forward = (
-    { from, user }: { readonly from: IncomingMessage; readonly user: OutgoingHttpHeaders | undefined },
+    { from, to, user }: Exchange,
     onAnswer: (answer: IncomingMessage) => void,
     onError: () => void,
   ): void => {
@@ -39,7 +46,9 @@ export async function openProxy(cluster: Cluster, temper: Temper, random: Random
     });
     sent.on('response', onAnswer).on('error', onError);
     from.pipe(sent);
-    from.socket.once('close', () => sent.destroy());
+    to.once('close', () => {
+      if (!to.writableFinished) sent.destroy();
+    });
   };
 
   const server = createServer(
@@ -68,7 +77,7 @@ export async function openProxy(cluster: Cluster, temper: Temper, random: Random
       return fail();
     }
     forward(
-      { from, user },
+      { from, to, user },
       (answered) => {
         answered.on('error', () => to.destroy());
         if (dice === 2 && from.method !== 'GET') {
