@@ -17,8 +17,8 @@ export interface RunOptions {
   readonly onFault: (fault: Fault) => void;
 }
 
-/** Rounds of Pod-level faults for each fault of a node or the cluster. */
-const POD_ROUNDS_PER_CLUSTER_FAULTS = 3;
+/** Each fault of a Pod is wanted so many times as often as each one of a node or the cluster. */
+const PODS_PER_CLUSTER = 4;
 
 /** @throws Error for a name that is no failpoint's */
 export function failpointsOf(names: readonly string[]): readonly Failpoint[] {
@@ -61,10 +61,11 @@ export async function runFaults(options: RunOptions): Promise<readonly Fault[]> 
 
   say('wait   for every lock to have a holder');
   await Promise.all(traffic.locks.map((lock) => traffic.calm(lock, { seconds: 300 })));
-  for (let turn = 0; turn === 0 || goesOn(); turn += 1) {
-    const podsTurn = clusters.length === 0 || turn % (POD_ROUNDS_PER_CLUSTER_FAULTS + 1) === 0;
-    if (podsTurn && pods.length > 0) await podRound();
-    else await one(nextCluster(), traffic.locks);
-  }
+  const share = pods.length === 0 ? 1 : (clusters.length * traffic.locks.length) / (PODS_PER_CLUSTER * pods.length);
+  let due = 0;
+  do {
+    if (pods.length > 0) await podRound();
+    for (due += share; due >= 1 && goesOn(); due -= 1) await one(nextCluster(), traffic.locks);
+  } while (goesOn());
   return faults;
 }
