@@ -4,14 +4,23 @@ import type { History, LeaseState, StatusState } from './judge/checker.ts';
 import { readLives } from './life.ts';
 import type { Traffic } from './traffic.ts';
 
-/** A time that a clock wrote; where that clock was wrong by half an hour, when it was seen. */
-function millis(time: string | undefined, seenAt: number): number {
-  if (time === undefined) return 0;
-  const written = Date.parse(time);
-  return Math.abs(written - seenAt) > 1_800_000 ? seenAt : written;
+/** Times that a clock wrote; where that clock was wrong by half an hour, when they were seen first. */
+function rightTimes(): (time: string | undefined, seenAt: number) => number {
+  const seenFirst = new Map<string, number>();
+  return (time, seenAt) => {
+    if (time === undefined) return 0;
+    const written = Date.parse(time);
+    if (Math.abs(written - seenAt) < WRONG_MS) return written;
+    const first = seenFirst.get(time) ?? seenAt;
+    seenFirst.set(time, first);
+    return first;
+  };
 }
 
+const WRONG_MS = 1_800_000;
+
 export async function readHistory({ locks, leases, lockObjects, database, dir }: Traffic): Promise<History> {
+  const millis = rightTimes();
   const locksOf = new Map(locks.map((lock) => [leaseName(lock), lock]));
   const leaseStates = leases.seen.flatMap(({ at, object: { metadata, spec = {} }, deleted }): LeaseState[] => {
     const lock = locksOf.get(metadata.name);
