@@ -12,7 +12,9 @@ export default defineConfig({
         test: {
           ...node,
           name: 'unit',
-          include: ['test/{cli,core,docs,sidecar,operator,leader-election,kube,package,tools}/**/*.test.ts'],
+          include: [
+            'test/{cli,core,docs,sidecar,operator,leader-election,kube,package,tools,faults/judge}/**/*.test.ts',
+          ],
           testTimeout: 30_000, // for a loaded machine: the property tests take a second each on a free one
         },
       },
@@ -44,7 +46,7 @@ export default defineConfig({
         test: {
           ...node,
           name: 'cluster',
-          include: ['test/cluster/**/*.test.ts'],
+          include: ['test/cluster/**/*.test.ts', 'test/faults/*.test.ts'],
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 300_000,

@@ -58,7 +58,7 @@ const freePods = (lock: LockView | undefined, { lease, pods }: Observed): readon
 /** Until when the last holder may write (infinity: until its death is confirmed), or undefined if there is none or it is dead. */
 function stillAliveUntil(lock: LockView, observed: Observed): number | undefined {
   const { holder } = lock.status;
-  if (holder === undefined) return undefined;
+  if (holder === undefined || observed.lastSeen(holder.uid)?.confirmedDead) return undefined;
   const earlier = earlierGrant({ ...observed, lock });
   if (earlier === undefined) return undefined;
   if (earlier.untilDeath) return Number.POSITIVE_INFINITY;

@@ -125,10 +125,11 @@ function judgeFree(lease: LeaseView, context: Parameters<typeof judgeTenure>[1],
 }
 
 /**
- * The terms of a grant that is still known although its Lease is gone, or undefined if none can be alive.
+ * The terms of a grant that may be alive although its Lease is gone, or undefined if the lock was never granted.
  *
- * Known from the lock's status, or from a Pod that still carries a token. It may be deleted with a longer grace period
- * than it was granted the lock with. Under `takeover: PodGone` a holder that either of them names must end first
+ * Status and marks follow a grant, so they may name an earlier one: an operator that was stopped in between wrote neither.
+ * So also a holder that is known to be dead proves nothing, and the terms are the longest that any living Pod of this lock
+ * can have been granted it with. Under `takeover: PodGone` a holder that status or mark names must end first
  * (`untilDeath`), unless an administrator broke that grant. If both lag behind the grant nobody is known to wait for:
  * then time decides.
  */
@@ -137,19 +138,32 @@ export function earlierGrant(context: {
   readonly pods: readonly PodView[];
   readonly lastSeen: (uid: string) => PodView | undefined;
 }): { readonly terms: Terms; readonly untilDeath: boolean } | undefined {
-  const { lock, pods, lastSeen } = context;
-  const { holder, terms, fencingToken } = lock.status;
-  if (holder !== undefined && lastSeen(holder.uid)?.confirmedDead) return undefined;
-  const marked = pods.find((pod) => pod.token !== undefined && !pod.confirmedDead);
-  const pod = holder === undefined ? marked : (lastSeen(holder.uid) ?? marked);
+  const { lock, lastSeen } = context;
+  const { terms, fencingToken } = lock.status;
+  const pods = context.pods.filter((pod) => !pod.confirmedDead);
+  const marked = pods.find((pod) => pod.token !== undefined);
   const everGranted = (parseFencingToken(fencingToken) ?? 0n) > 0n;
-  if (holder === undefined && marked === undefined && !everGranted) return undefined;
+  if (lock.status.holder === undefined && marked === undefined && !everGranted) return undefined;
+  const named = lock.status.holder === undefined ? undefined : lastSeen(lock.status.holder.uid);
+  const holder = named?.confirmedDead ? undefined : lock.status.holder;
+  const suspects = holder !== undefined && named !== undefined ? [...pods, named] : pods;
+  const longest = grantTerms(lock.spec, {
+    containers: Math.max(1, ...suspects.map(({ containers }) => containers)),
+    graceSeconds: Math.max(terms?.gracePeriodSeconds ?? 30, ...suspects.map(({ graceSeconds }) => graceSeconds)),
+  });
   const known: Terms =
-    terms === undefined
-      ? grantTerms(lock.spec, marked ?? { containers: 1, graceSeconds: 30 })
-      : { takeover: 'Lease', onRenewalFailure: 'Stop', ...terms };
+    terms === undefined ? longest : { takeover: 'Lease', onRenewalFailure: 'Stop', ...longerOf(terms, longest) };
   const untilDeath =
     holder === undefined ? marked !== undefined && hasPodFinalizer(marked) : known.takeover === 'PodGone';
-  const gracePeriodSeconds = Math.max(known.gracePeriodSeconds, pod?.graceSeconds ?? 0);
-  return { terms: { ...known, gracePeriodSeconds }, untilDeath: untilDeath && !isVouchedFor(lock) };
+  return { terms: known, untilDeath: untilDeath && !isVouchedFor(lock) };
 }
+
+/** The terms `a`, with the longer times of both. */
+const longerOf = <T extends Pick<Terms, Times>>(a: T, b: Pick<Terms, Times>): T => ({
+  ...a,
+  leaseDurationSeconds: Math.max(a.leaseDurationSeconds, b.leaseDurationSeconds),
+  takeoverDelaySeconds: Math.max(a.takeoverDelaySeconds, b.takeoverDelaySeconds),
+  gracePeriodSeconds: Math.max(a.gracePeriodSeconds, b.gracePeriodSeconds),
+});
+
+type Times = 'leaseDurationSeconds' | 'takeoverDelaySeconds' | 'gracePeriodSeconds';

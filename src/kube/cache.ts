@@ -104,7 +104,8 @@ export class WatchedCache<Raw extends RawObject, View> {
     const present = this.#entries.get(key);
     const gone = this.#gone.get(raw.metadata.uid);
     if (gone !== undefined && revisionOf(raw) <= gone.revision) return;
-    if (present?.raw.metadata.uid === raw.metadata.uid && !isNewer(raw, present.raw)) return;
+    // Also if it is another object of this name: the later one was made after the earlier one had gone.
+    if (present !== undefined && !isNewer(raw, present.raw)) return;
     this.#set(raw);
   }
 

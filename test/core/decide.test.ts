@@ -259,14 +259,12 @@ describe('a Lease that was made anew under a lock granted before', () => {
     expect(wanted(observed, 687_000)).toEqual(['Grant b 1000', 'Unmark a']);
   });
 
-  it('does not wait for a holder whose death is confirmed', () => {
+  it('waits also when the holder in status is dead: that status may be older than the grant that the Lease had', () => {
     const dead = aHolder('a', 900n, { phase: 'Failed', confirmedDead: true });
-    const observed = observedLock({
-      lock: aLock({ status }),
-      lease: aLease({ token: 0n }),
-      pods: [dead, queued('b', 1n)],
-    });
-    expect(wanted(observed)).toEqual(['Grant b 1000', 'Unmark a']);
+    const slow = queued('b', 1n, { graceSeconds: 600 });
+    const observed = observedLock({ lock: aLock({ status }), lease: aLease({ token: 0n }), pods: [dead, slow] });
+    expect(wanted(observed, 686_999)).toEqual(['Unmark a']);
+    expect(wanted(observed, 687_000)).toEqual(['Grant b 1000', 'Unmark a']);
   });
 
   it('waits also when only a Pod that carries a token tells of the earlier grant', () => {

@@ -180,7 +180,13 @@ describe('a lock whose Lease was deleted under its holder', () => {
       message: expect.stringContaining('Pod a held the lock, by takeover PodGone'),
     });
     const dead = { ...holder, confirmedDead: true, sidecarRunning: false };
-    expect(wanted({ ...from, pods: [dead, queued('b', 1n)], lastSeen: () => dead }, 0)).toContain('AddPodFinalizer b');
+    const after = {
+      ...from,
+      pods: [dead, queued('b', 1n)],
+      lastSeen: (uid: string) => (uid === dead.uid ? dead : undefined),
+    };
+    expect(wanted(after, 53_999)).not.toContain('AddPodFinalizer b');
+    expect(wanted(after, 54_000)).toContain('AddPodFinalizer b');
   });
 
   it('is granted when the terms of that grant have run out once an administrator broke it, and keeps who and why', () => {

@@ -138,7 +138,7 @@ function client(
     query: async (text) => {
       const failure = Object.entries(failing).find(([start]) => text.startsWith(start))?.[1];
       if (failure !== undefined) throw failure;
-      return { rows: [], command: text === 'commit' ? 'COMMIT' : '' };
+      return { rows: [] };
     },
     release: (error) => void released.push(error),
   };
@@ -164,7 +164,7 @@ test('pg: a client whose work failed goes back to the pool when it has rolled ba
 
 test('pg: an unknown outcome of COMMIT is the error of the driver, not success', async () => {
   const lost = new Error('Connection terminated unexpectedly');
-  const one = client({ commit: lost, rollback: lost });
+  const one = client({ 'savepoint kilit_end; commit': lost, rollback: lost });
   expect(await through(one, async () => 'done')).toBe(lost);
   expect(one.released).toEqual([lost]);
 });

@@ -58,6 +58,16 @@ describe('a watched cache', () => {
     expect(cache.get('shop', 'a')?.view).toBe('second');
   });
 
+  it('does not take an earlier object of the same name for a new one, when its watch lags behind a reply', () => {
+    const { cache, told } = recorded();
+    cache.put(thing('a', 'u2', 8, 'second'));
+    cache.put(thing('a', 'u1', 5, 'first'));
+    cache.remove(thing('a', 'u1', 6));
+    cache.put(thing('a', 'u2', 8, 'second'));
+    expect(told).toEqual(['+u2 second']);
+    expect(cache.get('shop', 'a')?.view).toBe('second');
+  });
+
   it('keeps the newer state it has when the deletion tells an older one', () => {
     const { cache, told } = recorded();
     cache.put(thing('a', 'u1', 9, 'newest'));

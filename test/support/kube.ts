@@ -173,7 +173,7 @@ interface Kubeconfig {
 }
 
 /** Server and client certificate of a kubeconfig with one cluster and one user. */
-function credentials(path: string) {
+export function credentials(path: string) {
   const config = parse(readFileSync(path, 'utf8')) as Kubeconfig;
   const cluster = config.clusters[0]?.cluster ?? {};
   const user = config.users[0]?.user ?? {};

@@ -14,6 +14,8 @@ export const MAX_NAME_LENGTH = 20;
 
 /** The image of operator, sidecar and CLI. */
 export const KILIT_IMAGE = 'localhost/kilit:dev';
+/** The same with a wall clock that the fault harness can set. */
+export const CLOCK_IMAGE = 'localhost/kilit-clock:dev';
 /** Node and busybox with a shell, for test programs. */
 export const TEST_IMAGE = 'localhost/kilit-test:dev';
 /** Programs and database of `examples/paused-holder`. */

@@ -49,6 +49,7 @@ export function clusterOfKubeconfig(
   if (kubectl === undefined || helm === undefined)
     throw new Error(missingCommand(kubectl === undefined ? 'kubectl' : 'helm'));
   const clients = kubeClients({ kubectl, helm, ...at });
+  const refuse = (what: string) => (): Promise<never> => Promise.reject(new NotSupported(what, provider));
   return {
     name,
     provider,
@@ -65,6 +66,10 @@ export function clusterOfKubeconfig(
     component: (component) => {
       throw new NotSupported(`Stopping '${component}'`, provider);
     },
+    cutEtcd: refuse('Cutting etcd off'),
+    healEtcd: refuse('Healing etcd'),
+    divertApiServer: refuse('Diverting the API server'),
+    restoreApiServer: refuse('Restoring the API server'),
     loadImage: () => Promise.reject(new NotSupported('Loading an image (push it to a registry instead)', provider)),
     collectLogs: async (dir) => {
       await mkdir(dir, { recursive: true });

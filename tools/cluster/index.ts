@@ -14,7 +14,7 @@ import { up, whyNotNative } from './native/up.ts';
 import type { Cluster, OpenOptions, ProviderName } from './types.ts';
 import { nameFault, nodesFault } from './validate.ts';
 
-export { EXAMPLE_IMAGE, KILIT_IMAGE, KUBERNETES_VERSION, TEST_IMAGE } from './constants.ts';
+export { CLOCK_IMAGE, EXAMPLE_IMAGE, KILIT_IMAGE, KUBERNETES_VERSION, TEST_IMAGE } from './constants.ts';
 export { buildImage, type ImageArchive } from './images/image.ts';
 export {
   type Cluster,

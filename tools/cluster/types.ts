@@ -89,6 +89,15 @@ export interface Cluster {
    */
   component(name: string): Component;
   readonly components: readonly string[];
+  /** Drops all packets between the API server and etcd; connections stay open. */
+  cutEtcd(): Promise<void>;
+  healEtcd(): Promise<void>;
+  /**
+   * Leads the nodes' and Pods' connections to the API server to a port of this machine, where something worse listens;
+   * those that are open are reset. This machine's own programs reach the API server as before.
+   */
+  divertApiServer(port: number): Promise<void>;
+  restoreApiServer(): Promise<void>;
   /** Copies the logs of every component and the state of every object into a folder. */
   collectLogs(dir: string): Promise<void>;
   down(): Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * `npm run measure`: the figures of the README, on a real cluster of two nodes. Takes about 35 minutes.
+ * `npm run measure`: the figures of the README, on a real cluster of two nodes. Takes about 45 minutes.
  */
 import { parseArgs } from 'node:util';
 import { installArgs } from '../../test/support/install.ts';
@@ -7,19 +7,22 @@ import { openKube } from '../../test/support/kube.ts';
 import { Scene } from '../../test/support/scene.ts';
 import { KILIT_IMAGE, openCluster } from '../cluster/index.ts';
 import type { Bench } from './bench.ts';
+import { churn, churnReal } from './churn.ts';
 import { type Figure, table } from './figures.ts';
 import { cutOff, deletion, programKilled, silentDeath } from './handovers.ts';
+import { losses } from './losses.ts';
 import { leaderKilled, memory, writes } from './operator.ts';
 import { drain, handover, rollout } from './yields.ts';
 
 const HELP = `Measures kilit on a real cluster and prints a table of medians and worst values.
 
-  npm run measure                     everything, 20 tries each (5 for the slow ones), about 35 minutes
-  npm run measure -- --only deletion  one part: deletion, killed, cut, silent, rollout, drain,
-                                      handover, leader, writes, memory
+  npm run measure                     everything but churn, 20 tries each (5 for the slow ones), about 45 minutes
+  npm run measure -- --only deletion  one part: deletion, killed, cut, losses, silent, rollout, drain,
+                                      handover, leader, writes, memory, churn, churn-real
   npm run measure -- --tries 5        fewer tries
 
-Options: --name NAME of the cluster (default measure), --keep it up afterwards, --locks N for memory (default 1000).
+Options: --name NAME of the cluster (default measure), --keep it up afterwards, --locks N for memory (default 1000),
+--churned N locks that are used once and deleted (default 10000), and three for each hundred with real Pods.
 `;
 
 const { values: options } = parseArgs({
@@ -28,6 +31,7 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     tries: { type: 'string', default: '20' },
     locks: { type: 'string', default: '1000' },
+    churned: { type: 'string', default: '10000' },
     keep: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -38,6 +42,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<readonly Figure[]
   deletion,
   killed: programKilled,
   cut: cutOff,
+  losses,
   silent: (bench) => silentDeath(bench, few),
   rollout,
   drain: (bench) => drain(bench, few),
@@ -45,13 +50,18 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<readonly Figure[]
   leader: (bench) => leaderKilled(bench, few),
   writes,
   memory: (bench) => memory(bench, Number(options.locks)),
+  churn: (bench) => churn(bench, Number(options.churned)),
+  'churn-real': (bench) => churnReal(bench, Math.ceil(Number(options.churned) * 0.03)),
 };
 
 if (options.help) process.stdout.write(HELP);
 else process.exitCode = await measure();
 
 async function measure(): Promise<number> {
-  const wanted = options.only === undefined ? Object.keys(PARTS) : options.only.split(',');
+  const wanted =
+    options.only === undefined
+      ? Object.keys(PARTS).filter((part) => !part.startsWith('churn'))
+      : options.only.split(',');
   const unknown = wanted.filter((name) => !(name in PARTS));
   const tries = Number(options.tries);
   if (unknown.length > 0 || !(tries >= 1)) {

@@ -140,14 +140,19 @@ export async function memory(bench: Bench, locks: number): Promise<readonly Figu
     { seconds: 600, everyMs: 1000 },
   );
   await sleep(60_000);
-  const leader = await leaderPod(bench);
-  const operator = (await cluster.node(leader.node).pidsOfPod(leader.uid)).get('operator')?.[0] ?? 0;
-  const residentMb = await smaps(operator, 'Rss');
+  const residentMb = await operatorMemoryMb(bench);
   await scene.deletePod('memory');
   return [
     { name: 'sidecar, private memory', unit: 'MB', values: [privateMb], aim: 20 },
     { name: `operator with ${locks} idle locks, resident memory`, unit: 'MB', values: [residentMb], aim: 200 },
   ];
+}
+
+/** Resident memory of the leading operator. */
+export async function operatorMemoryMb(bench: Bench): Promise<number> {
+  const leader = await leaderPod(bench);
+  const operator = (await bench.cluster.node(leader.node).pidsOfPod(leader.uid)).get('operator')?.[0] ?? 0;
+  return smaps(operator, 'Rss');
 }
 
 async function smaps(pid: number, field: string): Promise<number> {

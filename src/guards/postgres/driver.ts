@@ -9,7 +9,8 @@ export interface Driver<Tx> {
   /**
    * Begins, enters, works, and commits; rolls back and rethrows when entering or `work` fails.
    *
-   * Must fail when the server answers COMMIT with a rollback, since `work` may have swallowed a statement's error.
+   * Must fail when what `work` did is not committed by that COMMIT: after an error that `work` swallowed, and when `work`
+   * ended the transaction itself.
    */
   transaction<T>(entry: Entry, work: (tx: Tx) => Promise<T>): Promise<T>;
 }

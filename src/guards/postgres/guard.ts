@@ -57,11 +57,12 @@ const ISOLATIONS: readonly string[] = ['read committed', 'repeatable read', 'ser
 const RESOURCE = /^\P{Cc}{1,317}$/u;
 const MAX_WAIT_MS = 60_000;
 
-export function createGuard<Tx>(driver: Driver<Tx>, { resource }: GuardOptions): PostgresGuard<Tx> {
-  if (typeof resource !== 'string' || !RESOURCE.test(resource)) {
+export function createGuard<Tx>(driver: Driver<Tx>, options: GuardOptions): PostgresGuard<Tx> {
+  const resource: unknown = (options as GuardOptions | undefined)?.resource;
+  if (typeof resource !== 'string' || !RESOURCE.test(resource) || !resource.isWellFormed()) {
     throw new LockError(
       'InvalidConfig',
-      `Invalid resource ${JSON.stringify(resource)}: it must have 1 to 317 characters and no control characters, such as 'shop/billing'.`,
+      `Invalid resource ${JSON.stringify(resource)}: it must have 1 to 317 characters, none of them a control character or half of a surrogate pair, such as 'shop/billing'.`,
     );
   }
 
@@ -90,6 +91,12 @@ export function createGuard<Tx>(driver: Driver<Tx>, { resource }: GuardOptions):
     },
     async transaction(token, work, { isolation = 'read committed' } = {}) {
       const text = tokenText(token);
+      if (typeof work !== 'function') {
+        throw new LockError(
+          'InvalidConfig',
+          `The second argument must be the work, an async function of the transaction, got ${typeof work}.`,
+        );
+      }
       if (!ISOLATIONS.includes(isolation)) {
         throw new LockError(
           'InvalidConfig',

@@ -1,8 +1,7 @@
 /** The driver `postgres` (Postgres.js), by structure. */
 import { type Driver, ENTER, type Entry, type Query, type Row } from './driver.ts';
-import { serverError } from './errors.ts';
 import { createGuard, type GuardOptions, type PostgresGuard } from './guard.ts';
-import { swallowed } from './pg.ts';
+import { endedBefore } from './pg.ts';
 import { begin } from './postgres-js-begin.ts';
 
 /** The part of a transaction of `postgres` that the guard uses. */
@@ -34,8 +33,6 @@ export function postgresJsGuard<Tx extends PostgresJsTransaction>(
   return createGuard(postgresJsDriver(sql), options);
 }
 
-const IN_FAILED_TRANSACTION = '25P02';
-
 function postgresJsDriver<Tx extends PostgresJsTransaction>(sql: PostgresJs<Tx>): Driver<Tx> {
   return {
     query: queryOn(sql),
@@ -43,9 +40,9 @@ function postgresJsDriver<Tx extends PostgresJsTransaction>(sql: PostgresJs<Tx>)
       begin(sql, isolation, async (tx) => {
         await queryOn(tx)(ENTER, [resource, token]);
         const result = await work(tx);
-        // The driver does not look at what COMMIT answers; a statement in an aborted transaction fails.
-        await tx.unsafe('select 1').then(undefined, (error: unknown) => {
-          throw serverError(error)?.code === IN_FAILED_TRANSACTION ? swallowed() : error;
+        // The driver does not look at what COMMIT answers; a savepoint fails without a transaction, and in an aborted one.
+        await tx.unsafe('savepoint kilit_end').then(undefined, (error: unknown) => {
+          throw endedBefore(error) ?? error;
         });
         return result;
       }),

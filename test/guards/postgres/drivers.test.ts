@@ -94,6 +94,29 @@ describe.each([
     expect(await written()).toEqual([1, 2]);
   });
 
+  test.each(['rollback', 'commit'])('does not say committed when the work itself says %s', async (end) => {
+    const before = await written();
+    const working = side.guard(resource).transaction('10', async (tx) => {
+      await side.run(tx, 'insert into t values (5)');
+      await side.run(tx, end);
+    });
+    expect(await lockError(working)).toMatchObject({
+      code: 'Conflict',
+      message: expect.stringContaining('The work ended the transaction itself'),
+    });
+    await database.query('delete from shop.t where v = 5').catch(() => {});
+    await side.guard(resource).transaction('10', (tx) => side.run(tx, 'delete from t where v = 5'));
+    expect(await written()).toEqual(before);
+  });
+
+  test('says what the work must be', async () => {
+    const working = side.guard(resource).transaction('10', undefined as never);
+    expect(await lockError(working)).toMatchObject({
+      code: 'InvalidConfig',
+      message: expect.stringContaining('must be the work'),
+    });
+  });
+
   test('refuses an old token, before the work, with both tokens; the refusal is counted and noted', async () => {
     await side.guard('shop/stale').seal('4720');
     let worked = false;

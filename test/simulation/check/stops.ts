@@ -20,7 +20,8 @@ export function excuse(
 ): string | undefined {
   if (kubelet.proc.pausedSince(fromMs)) return 'kubelet or node frozen';
   if (!kubelet.isSynced || kubelet.lastDownAt >= fromMs) return 'kubelet restarted';
-  if (pod.busyUntil >= fromMs || pod.lastExcuseAt >= fromMs) return 'worker busy, or record lost';
+  if (pod.busyFor === kubelet.proc || pod.busyUntil >= fromMs || pod.lastExcuseAt >= fromMs)
+    return 'worker busy, or record lost';
   if (program.sidecar?.proc.pausedSince(fromMs) === true) return 'sidecar frozen';
   // Orphans share the Pod's identity with its new containers: each sidecar acts on the other's grant.
   if (pod.statesLost > 0 && pod.madeUp === undefined) return 'runtime lost its state, Pod begun anew';

@@ -41,6 +41,7 @@ export interface KubeletDeps {
 const LEAST_GRACE_MS = 2_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const CRASH_BACKOFF_MS = 10_000;
+const RECONCILE_MS = 10_000;
 
 /**
  * A node with its kubelet: one worker for each Pod, which does one thing after another.
@@ -56,6 +57,8 @@ export class Kubelet {
   /** The API's Pods of this node, as the kubelet knows them. */
   readonly #known = new Map<string, RawPod>();
   readonly #reported = new Map<string, object>();
+  /** The kubelet process whose report of this Pod is on its way. */
+  readonly #writing = new Map<string, Proc>();
   /** The Pods that have a worker; after a restart they get one with the first list. */
   readonly #working = new Set<PodOnNode>();
   /** Pods of which nothing is left here, though somebody's finalizer may keep their objects. */
@@ -67,6 +70,7 @@ export class Kubelet {
   lastDownAt = Number.NEGATIVE_INFINITY;
   isSynced = false;
   #isRestarted = false;
+  #cancelStart = () => {};
 
   constructor(deps: KubeletDeps) {
     this.#deps = deps;
@@ -86,18 +90,15 @@ export class Kubelet {
     return new Link({ time: machine.time, random: random.fork(`link ${name}`), everywhere, below, probe });
   }
 
-  /** Stops the kubelet, and starts it again after `downMs`. Containers go on. */
+  /** Stops the kubelet, and starts it again after `downMs`, also if it was to start sooner. Containers go on. */
   restart(downMs: number, opensGates: boolean): void {
     this.#proc.kill();
+    this.#cancelStart();
     this.isSynced = false;
     this.#isRestarted = true;
     const { time } = this.machine;
-    const upAt = time.now() + downMs;
-    // Stopped again while it is down: it comes up when both faults are over.
-    if (upAt <= this.lastDownAt) return;
-    this.lastDownAt = upAt;
-    time.after(downMs, () => {
-      if (this.lastDownAt !== upAt) return;
+    this.lastDownAt = time.now() + downMs;
+    this.#cancelStart = time.after(downMs, () => {
       this.#proc = new Proc(this.machine, `kubelet ${this.machine.name}`);
       this.lastDownAt = time.now();
       for (const pod of this.pods.values()) {
@@ -191,6 +192,20 @@ export class Kubelet {
       pod.killAt = Math.min(pod.killAt, this.machine.time.now() + this.#graceMs(deletionGracePeriodSeconds));
     }
     this.#wake(pod);
+    this.#proc.setTimer(RECONCILE_MS, () => this.#reconcile(uid));
+  }
+
+  /** A report that came late, after a later one, is put right, as the real kubelet does every 10 s. */
+  #reconcile(uid: string): void {
+    const pod = this.pods.get(uid);
+    const known = this.#known.get(uid);
+    const reported = this.#reported.get(uid);
+    if (pod === undefined || known === undefined || reported === undefined) return;
+    const shown = (known.status ?? {}) as Readonly<Record<string, unknown>>;
+    const isShown = Object.entries(keepEnd(known, reported)).every(([key, value]) => sameJson(shown[key], value));
+    if (isShown) return;
+    this.#reported.delete(uid);
+    this.#report(pod, this.#proc);
   }
 
   #podRemoved(uid: string): void {
@@ -214,7 +229,12 @@ export class Kubelet {
     const { time } = this.machine;
     while (proc === this.#proc && !pod.isGone) {
       pod.isWoken = false;
-      if (pod.busyUntil > time.now()) await sleep(proc, pod.busyUntil - time.now());
+      if (pod.busyUntil > time.now()) {
+        pod.busyFor = proc;
+        await sleep(proc, pod.busyUntil - time.now());
+        pod.busyFor = undefined;
+        pod.busyUntil = Math.max(pod.busyUntil, time.now());
+      }
       await this.#sync(pod, proc);
       this.#report(pod, proc);
       if (!pod.isWoken && !pod.isGone) {
@@ -500,15 +520,21 @@ export class Kubelet {
   #report(pod: PodOnNode, proc: Proc): void {
     const { uid, namespace, name } = pod.plan;
     if (!proc.alive || this.#known.get(uid) === undefined) return;
+    // One after the other: a late earlier report must not stand over a later one for ever.
+    if (this.#writing.get(uid) === proc) return;
     const status = podStatus(pod);
     if (sameJson(this.#reported.get(uid), status)) return;
     this.#reported.set(uid, status);
+    this.#writing.set(uid, proc);
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/status`;
     void this.#write(pod, proc, { path, body: { metadata: { uid }, status: keepEnd(this.#known.get(uid), status) } });
   }
 
   async #write(pod: PodOnNode, proc: Proc, { path, body }: { path: string; body: object }): Promise<void> {
-    if ((await this.#send(proc, 'PATCH', path, body)) || pod.isGone) return;
+    const isDone = await this.#send(proc, 'PATCH', path, body);
+    this.#writing.delete(pod.plan.uid);
+    if (pod.isGone) return;
+    if (isDone) return this.#report(pod, proc);
     this.#reported.delete(pod.plan.uid);
     proc.setTimer(1_000, () => this.#report(pod, proc));
   }

@@ -1,4 +1,5 @@
 import { RESET_CONTAINER, SIDECAR_CONTAINER } from '../../../src/api/names.ts';
+import type { Proc } from './machine.ts';
 import type { Program, ProgramBehaviour } from './program.ts';
 import { createMemoryFiles, type MemoryFiles } from './run-files.ts';
 import type { Identity, SidecarProcess } from './sidecar.ts';
@@ -67,6 +68,8 @@ export class PodOnNode {
   badImageUntil: number;
   /** Until when its worker is busy with something else, as with an image or a hook. */
   busyUntil = Number.NEGATIVE_INFINITY;
+  /** The kubelet process whose worker is busy now: longer than `busyUntil` if the node was suspended meanwhile. */
+  busyFor: Proc | undefined;
   /** When it was last busy, restarted alone, or otherwise not what the bounds of a prompt stop are stated for. */
   lastExcuseAt = Number.NEGATIVE_INFINITY;
   wake: () => void = () => {};

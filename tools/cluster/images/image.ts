@@ -4,12 +4,13 @@ import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { build as buildBundles } from '../../build.ts';
-import { EXAMPLE_IMAGE, KILIT_IMAGE, PAUSE_IMAGE, TEST_IMAGE } from '../constants.ts';
+import { CLOCK_IMAGE, EXAMPLE_IMAGE, KILIT_IMAGE, PAUSE_IMAGE, TEST_IMAGE } from '../constants.ts';
 import { run } from '../exec.ts';
 import { withMachineLock } from '../machine-lock.ts';
 import { cacheDir, repositoryRoot, shortHash } from '../paths.ts';
 import { step } from '../progress.ts';
 import type { OnProgress } from '../types.ts';
+import { faketimeBase } from './clock.ts';
 import { bundleExample, postgresBase } from './example.ts';
 import { busyboxBase, nodeBase, pauseBase } from './node-base.ts';
 
@@ -43,6 +44,13 @@ const RECIPES: Readonly<Record<string, (onProgress: OnProgress) => Promise<Recip
     return {
       dockerfile: join(repositoryRoot, 'Dockerfile'),
       contexts: { base: await nodeBase(), build: await bundleContext() },
+    };
+  },
+  [CLOCK_IMAGE]: async (onProgress) => {
+    await step(onProgress, 'bundle', () => buildBundles({ log: onProgress }));
+    return {
+      dockerfile: join(here, 'clock', 'Dockerfile'),
+      contexts: { base: await nodeBase(), build: await bundleContext(), faketime: await faketimeBase(onProgress) },
     };
   },
   [EXAMPLE_IMAGE]: async (onProgress) => ({

@@ -7,6 +7,7 @@ import { buildImage, type ImageArchive, isHarnessImage } from '../images/image.t
 import { kubeClients } from '../kube-clients.ts';
 import { step } from '../progress.ts';
 import type { Cluster, ClusterNode, Component, OnProgress } from '../types.ts';
+import { cutEtcd, divertApiServer, healEtcd, restoreApiServer } from './api-server-network.ts';
 import { archiveOf, loadIntoNode } from './image-store.ts';
 import { nativeNode } from './native-node.ts';
 import type { NativeParts } from './parts.ts';
@@ -39,6 +40,10 @@ export function nativeCluster({ parts, onProgress, down }: NativeClusterOptions)
         throw new Error(`No component '${name}'; there are: ${[...components.keys()].join(', ')}`);
       return component;
     },
+    cutEtcd: () => cutEtcd(layout),
+    healEtcd: () => healEtcd(layout),
+    divertApiServer: (port) => divertApiServer(layout, port),
+    restoreApiServer: () => restoreApiServer(layout),
     loadImage: async (...images) => {
       for (const image of images) await loadIntoAll(parts, image, onProgress);
     },

@@ -8,6 +8,7 @@
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { run, succeeds } from '../exec.ts';
+import { healAll } from './api-server-network.ts';
 import type { Layout, NodeLayout } from './layout.ts';
 
 const ip = (...args: string[]): Promise<unknown> => run('ip', args);
@@ -17,6 +18,7 @@ const hasLink = (name: string): boolean => existsSync(`/sys/class/net/${name}`);
 
 export async function ensureClusterNetwork(cluster: Layout): Promise<void> {
   await writeFile('/proc/sys/net/ipv4/ip_forward', '1');
+  await healAll(cluster);
   if (!hasLink(cluster.bridge)) await ip('link', 'add', cluster.bridge, 'type', 'bridge');
   await ip('address', 'replace', `${cluster.bridgeAddress}/24`, 'dev', cluster.bridge);
   await ip('link', 'set', cluster.bridge, 'up');
@@ -70,6 +72,7 @@ export async function removeNetwork(cluster: Layout, nodes: readonly NodeLayout[
     await rm(`/run/netns/${node.netns}`, { force: true }).catch(() => {});
   }
   await succeeds('ip', ['link', 'delete', cluster.bridge]);
+  await healAll(cluster);
 }
 
 const CHAIN = 'KILIT-CUT';

@@ -10,7 +10,7 @@ create table if not exists kilit.mark (
   sealed_at timestamptz
 );
 
--- What was refused, or would have been (kind `observed-…`). The newest 10,000 rows are kept; the counts in kilit.marks
+-- What was refused, or would have been (kind `observed-*`). The newest 10,000 rows are kept; the counts in kilit.marks
 -- are sequences and count all, since they outlive the rollback of a refused transaction.
 create table if not exists kilit.refusal (
   id bigint generated always as identity primary key,

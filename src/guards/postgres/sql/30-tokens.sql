@@ -21,7 +21,9 @@ end;
 create or replace function kilit.check_resource(resource text) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
-  if resource is null or resource = '' or length(resource) > 317 or resource ~ '[[:cntrl:]]' then
+  if resource is null or resource = '' or length(resource) > 317 or resource ~ '[\u0001-\u001f\u007f]'
+    -- In a database that knows no encoding they are parts of letters.
+    or (case when getdatabaseencoding() = 'UTF8' then resource ~ '[\u0080-\u009f]' end) then
     raise exception using errcode = 'KL002',
       message = format('invalid resource %s: it must have 1 to 317 characters and no control characters', coalesce(quote_literal(left(resource, 80)), 'null')),
       hint = 'By convention it is NAMESPACE/LOCK, such as shop/billing.';
@@ -85,6 +87,10 @@ begin
   insert into kilit.refusal (resource, kind, token, mark, table_name)
     values (note_refusal.resource, note_refusal.kind, left(note_refusal.token, 80), note_refusal.mark, note_refusal.table_name)
     returning refusal.id into added;
-  delete from kilit.refusal r where r.id in (
-    select old.id from kilit.refusal old where old.id <= added - 10000 order by old.id limit 100 for update skip locked);
+  begin
+    delete from kilit.refusal r where r.id in (
+      select old.id from kilit.refusal old where old.id <= added - 10000 order by old.id limit 100 for update skip locked);
+  exception when serialization_failure then
+    null; -- another has deleted them since this transaction's snapshot
+  end;
 end $$;

@@ -41,7 +41,6 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   t bigint := kilit.parse_token(enter_anew.token);
   m kilit.mark;
-  raising boolean;
 begin
   select * into m from kilit.mark where mark.resource = enter_anew.resource;
   if not found then
@@ -52,30 +51,67 @@ begin
       raise serialization_failure using message = format('the mark of %L was added after this transaction''s snapshot; try again', enter_anew.resource);
     end if;
   end if;
-  if m.mode = 'observe' then return kilit.enter_observed(m, t, enter_anew.token); end if;
+  if m.mode = 'observe' then
+    perform kilit.check_snapshot(m.id);
+    return kilit.enter_observed(m, t, enter_anew.token);
+  end if;
   if t is null then perform kilit.refuse_invalid(enter_anew.resource, enter_anew.token); end if;
   if t < m.token then perform kilit.refuse_stale(m.id, enter_anew.resource, t, m.token); end if;
+  -- Before it waits: a wrong token must not make others wait behind it.
+  perform kilit.refuse_jump(enter_anew.resource, t, m.token);
 
-  raising := t > m.token;
-  if raising then
-    perform pg_advisory_xact_lock(1802071145, m.id);
-  else
-    perform pg_advisory_xact_lock_shared(1802071145, m.id);
-  end if;
-  if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
-    select mark.token into m.token from kilit.mark where mark.id = m.id;
-  else
-    select mark.token into m.token from kilit.mark where mark.id = m.id for share;
-  end if;
-  if t < m.token then perform kilit.refuse_stale(m.id, enter_anew.resource, t, m.token); end if;
   if t > m.token then
-    if not raising then
+    -- In a block that can be undone: who finds the mark raised already must not keep the lock exclusively, since then
+    -- kilit.seal would take it for one that is about to raise the mark, and could not end its session.
+    begin
+      perform pg_advisory_xact_lock(1802071145, m.id);
+      m.token := kilit.mark_now(m.id);
+      if t < m.token then perform kilit.refuse_stale(m.id, enter_anew.resource, t, m.token); end if;
+      if t = m.token then raise exception using errcode = 'KL099'; end if;
+      perform kilit.raise_mark(m.id, enter_anew.resource, t, m.token, sealed => false);
+    exception when sqlstate 'KL099' then
+      null;
+    end;
+  end if;
+  if t = m.token then
+    perform pg_advisory_xact_lock_shared(1802071145, m.id);
+    m.token := kilit.mark_now(m.id);
+    if t < m.token then perform kilit.refuse_stale(m.id, enter_anew.resource, t, m.token); end if;
+    if t > m.token then
       raise serialization_failure using message = format('the mark of %L was reset while this transaction waited; try again', enter_anew.resource);
     end if;
-    perform kilit.raise_mark(m.id, enter_anew.resource, t, m.token, sealed => false);
   end if;
   perform set_config(m.setting, pg_current_xact_id()::text || ':' || t::text, true);
   return t;
+end $$;
+
+-- The mark as it is now, for who has its advisory lock. Above READ COMMITTED, where the snapshot may be older than the lock,
+-- fails with 40001 if it was changed since.
+create or replace function kilit.mark_now(mark_id int) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  token bigint;
+begin
+  if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+    select m.token into token from kilit.mark m where m.id = mark_id;
+  else
+    select m.token into token from kilit.mark m where m.id = mark_id for share;
+  end if;
+  return token;
+end $$;
+
+-- Fails with 40001 if mark or mode were changed after this transaction's snapshot. Keeps no lock. In `observe` mode: what
+-- lets everything pass must not be the mode of a time that is over.
+create or replace function kilit.check_snapshot(mark_id int) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  -- A row cannot be locked in a read-only transaction, which writes nothing.
+  if current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
+    or current_setting('transaction_read_only') = 'on' then return; end if;
+  perform from kilit.mark m where m.id = mark_id for share skip locked;
+  raise exception using errcode = 'KL099';
+exception when sqlstate 'KL099' then
+  null;
 end $$;
 
 create or replace function kilit.enter(resource text, token bigint) returns bigint
@@ -92,8 +128,7 @@ begin
     hint = 'A newer holder of the lock has written or sealed. This process is no longer the holder; let it exit. If every holder is refused, the revisions of the cluster went back (a restore of etcd): raise its token base.';
 end $$;
 
--- Raises the mark; the caller has the exclusive advisory lock.
-create or replace function kilit.raise_mark(mark_id int, resource text, token bigint, mark bigint, sealed boolean) returns void
+create or replace function kilit.refuse_jump(resource text, token bigint, mark bigint) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if token - mark > 1000000000000000 then
@@ -101,6 +136,13 @@ begin
       message = format('fencing token %s for %L jumps more than 10^15 above the newest seen, %s', token, resource, mark),
       hint = 'A token so far ahead is probably not one, and would shut out every later holder. If it is right, a member of kilit_admin may run kilit.reset(resource, token, reason).';
   end if;
+end $$;
+
+-- Raises the mark; the caller has the exclusive advisory lock.
+create or replace function kilit.raise_mark(mark_id int, resource text, token bigint, mark bigint, sealed boolean) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform kilit.refuse_jump(resource, token, mark);
   -- Tells kilit.seal of another session, before the commit, which token is about to be the mark.
   perform setval(format('kilit.raising_%s', mark_id)::regclass, token);
   perform kilit.commit_durably();

@@ -13,18 +13,20 @@ declare
   t bigint := kilit.parse_token(seal.token);
   m kilit.mark;
   ended int[] := '{}';
-  patience interval := seal.wait;
-  give_up timestamptz := clock_timestamp() + seal.wait + interval '900 milliseconds';
+  patience interval;
+  give_up timestamptz;
 begin
   if seal.wait is null or seal.wait < interval '0' or seal.wait > interval '1 minute' then
     raise exception using errcode = 'KL002', message = format('invalid wait %s: it must be from 0 to 1 minute', coalesce(seal.wait::text, 'null'));
   end if;
   perform kilit.check_resource(seal.resource);
   if t is null then perform kilit.refuse_invalid(seal.resource, seal.token); end if;
+  patience := kilit.within_statement_timeout(seal.wait);
+  give_up := clock_timestamp() + patience + interval '900 milliseconds';
   select * into m from kilit.mark where mark.resource = seal.resource;
   if not found then
-    if not kilit.lock_within(1802071146, hashtext(seal.resource), seal.wait) then
-      perform kilit.refuse_blocked(1802071146, hashtext(seal.resource), seal.resource, t);
+    if not kilit.lock_within(1802071146, hashtext(seal.resource), patience) then
+      perform kilit.refuse_blocked(kilit.lock_holders(1802071146, hashtext(seal.resource)), seal.resource, t);
     end if;
     perform kilit.add_mark(seal.resource);
     select * into m from kilit.mark where mark.resource = seal.resource;
@@ -33,22 +35,42 @@ begin
     end if;
   end if;
   if m.mode = 'observe' then
+    perform kilit.check_snapshot(m.id);
     perform kilit.enter_observed(m, t, seal.token);
     return 0;
   end if;
   if t = m.token then return 0; end if;
   if t < m.token then perform kilit.refuse_stale(m.id, seal.resource, t, m.token); end if;
+  perform kilit.refuse_jump(seal.resource, t, m.token);
 
-  while not kilit.lock_within(1802071145, m.id, patience) loop
-    if clock_timestamp() > give_up then perform kilit.refuse_blocked(1802071145, m.id, seal.resource, t); end if;
-    ended := ended || kilit.end_older_sessions(m, t);
-    patience := interval '100 milliseconds';
-  end loop;
-  select mark.token into m.token from kilit.mark where mark.id = m.id for update;
-  if t < m.token then perform kilit.refuse_stale(m.id, seal.resource, t, m.token); end if;
-  if t > m.token then perform kilit.raise_mark(m.id, seal.resource, t, m.token, sealed => true); end if;
+  -- In a block that can be undone, as in kilit.enter_anew: what is not raised is not kept locked.
+  begin
+    while not kilit.lock_within(1802071145, m.id, patience) loop
+      if clock_timestamp() > give_up then perform kilit.refuse_blocked(kilit.lock_holders(1802071145, m.id), seal.resource, t, ended); end if;
+      ended := ended || kilit.end_older_sessions(m.id, t);
+      patience := interval '100 milliseconds';
+    end loop;
+    -- A change of the mode by hand keeps the row, and so does a transaction that raised the mark in `observe` mode.
+    if not kilit.row_free_within(m.id, give_up - clock_timestamp()) then
+      perform kilit.refuse_blocked(kilit.row_holders(m.id), seal.resource, t, ended);
+    end if;
+    m.token := kilit.mark_now(m.id);
+    if t < m.token then perform kilit.refuse_stale(m.id, seal.resource, t, m.token); end if;
+    if t = m.token then raise exception using errcode = 'KL099'; end if;
+    perform kilit.raise_mark(m.id, seal.resource, t, m.token, sealed => true);
+  exception when sqlstate 'KL099' then
+    null;
+  end;
   return (select count(distinct pid) from unnest(ended) pid);
 end $$;
+
+-- No longer than half the time that the statement may take: else it would be cancelled each time before it ends anybody.
+create or replace function kilit.within_statement_timeout(wait interval) returns interval
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+  select case when s.setting::int = 0 then wait else least(wait, s.setting::int * interval '0.5 milliseconds') end
+    from pg_settings s where s.name = 'statement_timeout'
+$$;
 
 create or replace function kilit.seal(resource text, token bigint, wait interval default '2 seconds') returns int
 language sql volatile
@@ -66,12 +88,18 @@ exception when lock_not_available then
   return false;
 end $$;
 
+do $$
+begin
+  if to_regtype('kilit.lock_holder') is null then
+    create type kilit.lock_holder as (pid int, shared boolean, role name, application text, gid text);
+  end if;
+end $$;
+
 -- Which other transactions have an advisory lock now. A prepared transaction has a gid and no pid.
-create or replace function kilit.lock_holders(class int, object int)
-returns table (pid int, shared boolean, role name, application text, gid text)
+create or replace function kilit.lock_holders(class int, object int) returns kilit.lock_holder[]
 language sql volatile set search_path = pg_catalog, pg_temp
 as $$
-  select l.pid, l.mode = 'ShareLock', a.usename, a.application_name, p.gid
+  select array_agg(row(l.pid, l.mode = 'ShareLock', a.usename, a.application_name, p.gid)::kilit.lock_holder)
     from pg_locks l
     left join pg_stat_activity a on a.pid = l.pid
     left join pg_locks x on l.pid is null and x.pid is null and x.locktype = 'transactionid' and x.virtualtransaction = l.virtualtransaction
@@ -82,20 +110,52 @@ as $$
       and l.pid is distinct from pg_backend_pid()
 $$;
 
+-- Which other transaction has changed a mark and not ended yet.
+create or replace function kilit.row_holders(mark_id int) returns kilit.lock_holder[]
+language sql volatile set search_path = pg_catalog, pg_temp
+as $$
+  select array_agg(row(l.pid, false, a.usename, a.application_name, p.gid)::kilit.lock_holder)
+    from kilit.mark m
+    join pg_locks l on l.locktype = 'transactionid' and l.transactionid = m.xmax and l.granted
+    left join pg_stat_activity a on a.pid = l.pid
+    left join pg_prepared_xacts p on p.transaction = l.transactionid
+    where m.id = mark_id and l.pid is distinct from pg_backend_pid()
+$$;
+
+-- Waits until no other transaction has the row of a mark; false after `patience`. Keeps no lock: one of a subtransaction
+-- would leave a multixact, of which kilit.row_holders cannot tell whose it is.
+create or replace function kilit.row_free_within(mark_id int, patience interval) returns boolean
+language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = 0 as $$
+begin
+  perform set_config('lock_timeout', greatest(1, ceil(extract(epoch from patience) * 1000))::int::text, true);
+  perform from kilit.mark m where m.id = mark_id for update;
+  raise exception using errcode = 'KL099';
+exception
+  when sqlstate 'KL099' then return true;
+  when lock_not_available then return false;
+end $$;
+
 -- Ends the sessions whose transactions are in the way of token `t`; returns their process ids.
 --
--- Who shares the lock entered with the mark, which is older than `t`. Who has it exclusively is raising the mark, to the
--- token in the sequence `raising_…`; until that shows, the session is left alone: the next round knows more.
-create or replace function kilit.end_older_sessions(m kilit.mark, t bigint) returns int[]
+-- Who shares the lock entered with what was the mark then, so with an older token as long as the mark, read afterwards, is
+-- below `t`. Who has it exclusively is raising the mark, to the token in the sequence `raising_*`; until that shows, the
+-- session is left alone: the next round knows more.
+create or replace function kilit.end_older_sessions(mark_id int, t bigint) returns int[]
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  h record;
-  raising bigint;
+  holders kilit.lock_holder[] := coalesce(kilit.lock_holders(1802071145, mark_id), '{}');
+  h kilit.lock_holder;
+  m kilit.mark;
+  raising bigint := pg_sequence_last_value(format('kilit.raising_%s', mark_id)::regclass);
   ended int[] := '{}';
 begin
-  for h in select * from kilit.lock_holders(1802071145, m.id) where lock_holders.pid is not null loop
+  perform kilit.check_snapshot(mark_id);
+  select * into m from kilit.mark where mark.id = mark_id;
+  if m.token > t then perform kilit.refuse_stale(m.id, m.resource, t, m.token); end if;
+  if m.token = t then return ended; end if;
+  foreach h in array holders loop
+    continue when h.pid is null;
     if not h.shared then
-      raising := pg_sequence_last_value(format('kilit.raising_%s', m.id)::regclass);
       continue when raising is null or raising <= m.token;
       -- Not yet committed, but it exists, so this one is old.
       if raising > t then perform kilit.refuse_stale(m.id, m.resource, t, raising); end if;
@@ -109,15 +169,16 @@ begin
   return ended;
 end $$;
 
-create or replace function kilit.refuse_blocked(class int, object int, resource text, token bigint) returns void
+create or replace function kilit.refuse_blocked(holders kilit.lock_holder[], resource text, token bigint, ended int[] default '{}') returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   blockers text;
 begin
   select string_agg(case when h.pid is null then format('prepared transaction %L', h.gid)
       else format('session %s of role %s (%s)', h.pid, h.role, coalesce(nullif(h.application, ''), 'no application_name')) end, ', ')
-    into blockers from kilit.lock_holders(class, object) h;
+    into blockers from unnest(holders) h;
   raise exception using errcode = 'KL005',
     message = format('the mark of %L cannot be set to %s: blocked by %s', resource, token, coalesce(blockers, 'a session that ended just now')),
-    hint = 'Nothing was changed. ROLLBACK PREPARED what is prepared; let a superuser run pg_terminate_backend(pid), or give the owner of schema kilit the role pg_signal_backend; then try again.';
+    detail = case when ended = '{}' then 'No session was ended.' else format('Sessions that were ended: %s.', array_to_string(ended, ', ')) end,
+    hint = 'The mark was not changed. ROLLBACK PREPARED what is prepared; let a superuser run pg_terminate_backend(pid), or give the owner of schema kilit the role pg_signal_backend; then try again.';
 end $$;

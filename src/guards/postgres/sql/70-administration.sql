@@ -2,7 +2,7 @@
 --
 -- Lowering it lets older holders write again: make sure first that they are gone.
 create or replace function kilit.reset(resource text, token text, reason text) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '10s' as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   t bigint := kilit.parse_token(reset.token);
   m kilit.mark;
@@ -12,11 +12,12 @@ begin
   perform kilit.check_reason(reset.reason);
   perform kilit.add_mark(reset.resource);
   select * into m from kilit.mark where mark.resource = reset.resource;
-  begin
-    perform pg_advisory_xact_lock(1802071145, m.id);
-  exception when lock_not_available then
-    perform kilit.refuse_blocked(1802071145, m.id, reset.resource, t);
-  end;
+  if not kilit.lock_within(1802071145, m.id, interval '10 seconds') then
+    perform kilit.refuse_blocked(kilit.lock_holders(1802071145, m.id), reset.resource, t);
+  end if;
+  if not kilit.row_free_within(m.id, interval '10 seconds') then
+    perform kilit.refuse_blocked(kilit.row_holders(m.id), reset.resource, t);
+  end if;
   select * into m from kilit.mark where mark.resource = reset.resource for update;
   update kilit.mark set token = t, raised_at = clock_timestamp(), raised_by = session_user, sealed_at = null where mark.id = m.id;
   perform setval(format('kilit.raising_%s', m.id)::regclass, t);
@@ -34,7 +35,7 @@ as $$ select kilit.reset(resource, token::text, reason) $$;
 create or replace function kilit.set_mode(resource text, mode text, reason text default 'not given') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  former text;
+  m kilit.mark;
 begin
   perform kilit.check_resource(set_mode.resource);
   perform kilit.check_reason(set_mode.reason);
@@ -42,12 +43,16 @@ begin
     raise exception using errcode = 'KL002', message = format('invalid mode %s: it must be ''enforce'' or ''observe''', coalesce(quote_literal(set_mode.mode), 'null'));
   end if;
   perform kilit.add_mark(set_mode.resource);
-  select m.mode into former from kilit.mark m where m.resource = set_mode.resource for update;
-  if former = set_mode.mode then return; end if;
-  update kilit.mark m set mode = set_mode.mode where m.resource = set_mode.resource;
+  select * into m from kilit.mark where mark.resource = set_mode.resource;
+  if not kilit.row_free_within(m.id, interval '10 seconds') then
+    perform kilit.refuse_blocked(kilit.row_holders(m.id) || kilit.lock_holders(1802071145, m.id), set_mode.resource, m.token);
+  end if;
+  select * into m from kilit.mark where mark.resource = set_mode.resource for update;
+  if m.mode = set_mode.mode then return; end if;
+  update kilit.mark set mode = set_mode.mode where mark.id = m.id;
   perform kilit.commit_durably();
   insert into kilit.change (resource, what, old_value, new_value, reason)
-    values (set_mode.resource, 'mode', former, set_mode.mode, set_mode.reason);
+    values (set_mode.resource, 'mode', m.mode, set_mode.mode, set_mode.reason);
 end $$;
 
 create or replace function kilit.check_reason(reason text) returns void

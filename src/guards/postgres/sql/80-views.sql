@@ -20,8 +20,8 @@ create or replace view kilit.protections as
   select format('%I.%I', n.nspname, c.relname) as table_name, kilit.protected_by(g.tgrelid::regclass) as resource,
       case
         when not bool_and(g.tgenabled in ('O', 'A')) then 'disabled'
-        when not bool_or(g.tgname = 'kilit_statement') then 'incomplete'
-        when not bool_or(g.tgname = 'kilit_row') and (c.relkind = 'p' or exists (select from pg_catalog.pg_inherits i where c.oid in (i.inhrelid, i.inhparent))) then 'incomplete'
+        when not bool_or(g.tgtype & 1 = 0) then 'incomplete'
+        when not bool_or(g.tgtype & 1 = 1) and (c.relkind = 'p' or exists (select from pg_catalog.pg_inherits i where c.oid in (i.inhrelid, i.inhparent))) then 'incomplete'
         else 'enabled'
       end as state
     from pg_catalog.pg_trigger g join pg_catalog.pg_class c on c.oid = g.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
