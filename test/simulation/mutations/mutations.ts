@@ -168,4 +168,20 @@ export const MUTATIONS: readonly Mutation[] = [
     "const keepsHolder = tenure === undefined || tenure.kind === 'previous';",
     'const keepsHolder = held === undefined;',
   ]),
+  one('break-frees-at-once', 'a broken holder counts as stopped', 'src/core/tenure.ts', [
+    'return pod?.confirmedDead || now >= until',
+    'return pod?.confirmedDead || until > 0',
+  ]),
+  one('break-unrecorded', 'a grant is broken before the status tells who did it', 'src/core/break.ts', [
+    "standing.kind !== 'open' || !standing.recorded",
+    "standing.kind !== 'open'",
+  ]),
+  one('all-continue', 'no holder stops at its deadline, whatever its terms', 'src/core/holder-unrenewed.ts', [
+    "grant.onRenewalFailure === 'ContinueFenced'",
+    'grant.onRenewalFailure !== undefined',
+  ]),
+  one('yield-unheard', 'the sidecar does not look whether it is asked to yield', 'src/core/holder-lease.ts', [
+    "const yieldAsked = typeof asked === 'string' ? asked : undefined;",
+    "const yieldAsked = typeof asked === 'number' ? String(asked) : undefined;",
+  ]),
 ];
