@@ -30,7 +30,9 @@ async function request(lock: string, what: 'break' | 'handover', token: bigint):
     return (await scene.readLock(lock)).status?.fencingToken === String(token);
   });
   const body = {
-    metadata: { annotations: { [`kilit.dev/${what}`]: JSON.stringify({ token: String(token), by: me, reason: 'a round' }) } },
+    metadata: {
+      annotations: { [`kilit.dev/${what}`]: JSON.stringify({ token: String(token), by: me, reason: 'a round' }) },
+    },
   };
   await kube.must('PATCH', scene.lockPath(lock), { body });
 }
