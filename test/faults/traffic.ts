@@ -125,6 +125,8 @@ export async function openTraffic({ cluster, kube, ...options }: TrafficOptions)
     const status = lockObjects.now.get(lock)?.status;
     const ready = (status?.queue ?? []).filter(({ reason }) => reason === 'Waiting').length;
     const all = podsOf(lock);
+    const nodeName = all.find(({ metadata }) => metadata.uid === uid)?.spec.nodeName;
+    if (nodeName === undefined) return `its holder ${pod} is gone`;
     if (all.length !== options.contenders) return `it has ${all.length} Pods`;
     if (status?.holder?.uid !== uid) return `its status names ${status?.holder?.name ?? 'nobody'}, its Lease ${pod}`;
     if (ready !== options.contenders - 1) return `its queue is ${JSON.stringify(status.queue ?? [])}`;
@@ -132,7 +134,6 @@ export async function openTraffic({ cluster, kube, ...options }: TrafficOptions)
     if (row === undefined || String(row.token) !== token || row.at <= since) {
       return `holder ${pod} (token ${token}) has written nothing; the newest row is of token ${row?.token}`;
     }
-    const nodeName = all.find(({ metadata }) => metadata.uid === uid)?.spec.nodeName ?? '';
     return { pod, uid, token: BigInt(token), node: cluster.node(nodeName) };
   };
   const all = stack.move();

@@ -54,7 +54,10 @@ const kill = (which: Which): Failpoint => ({
   },
 });
 
-/** Its packets are dropped; connections stay open. */
+/**
+ * Its packets are dropped; connections stay open. The database has the same address as the API server: what a program sent
+ * arrives after the healing, maybe after its death.
+ */
 async function cutOff({ holder }: PodFault): Promise<Heal> {
   await holder.node.cutPod(holder.uid);
   return () => holder.node.healPod(holder.uid);

@@ -21,6 +21,8 @@ export interface LedgerEntry {
   /** How often the harness may have missed revisions. */
   readonly gaps: number;
   readonly rows: readonly Row[];
+  /** What a reader must know of this run; written by hand. */
+  readonly note?: string;
 }
 
 const DIR = join(import.meta.dirname, '../../../docs/evidence');
@@ -62,18 +64,29 @@ ${sum((run) => run.lateUnguarded)} late writes went into a table without a guard
 ## By failpoint
 ${table([...rows.values()].toSorted((a, b) => (a.failpoint < b.failpoint ? -1 : 1)))}
 
-*Lock lost*: somebody else was granted it, or the same Pod anew. *Ran past its lease*: programs whose last line came after the end of the lease by
-its last renewal; *beside the next grant*: after the next holder was granted the lock. A frozen process that is woken up, a frozen or
-killed sidecar and kubelet are the cases that no lease stops; the guard refused all that they wrote.
+- *Lock lost*: somebody else was granted it, or the same Pod anew. In faults of operator, kubelet, containerd, API server and
+  etcd the sidecars of about half of the holders concerned are killed too, so that something must be granted.
+- *Ran past its lease*: programs whose last line came after the end of the lease by its last renewal; *beside the next
+  grant*: after the next holder was granted the lock. No lease stops a process that was frozen, nor one whose sidecar is
+  frozen, nor one whose kubelet or containerd is away when its sidecar dies. The guard refused all that they wrote.
+- *Late writes without a guard* also come from programs that were dead by then: what they had sent before their network was
+  cut arrived when it was healed.
+- *Calm*: a holder whose writes are accepted, all others waiting, for four seconds; waited for 180 s. Of *healed → calm* a
+  part is the lease itself (5 s) and the takeover delay (5 s).
+- Not injected here: steps of the monotonic clock and clocks of other rates (in the simulation).
 
 ## Runs
-| date | seed | commit | Kubernetes | minutes | locks × contenders | load, begin and end | faults | grants |
-|---|---|---|---|---|---|---|---|---|
+| date | seed | commit | Kubernetes | minutes | locks × contenders | load, begin and end | faults | grants | gaps |
+|---|---|---|---|---|---|---|---|---|---|
 ${runs
   .map(({ rows, ...run }) => {
     const count = rows.reduce((total, row) => total + row.faults, 0);
-    return `| ${run.date} | ${run.seed} | ${run.commit} | ${run.kubernetes} | ${run.minutes} | ${run.locks} × ${run.contenders} | ${run.load.join(', ')} | ${count} | ${run.grants} |`;
+    return `| ${run.date} | ${run.seed} | ${run.commit} | ${run.kubernetes} | ${run.minutes} | ${run.locks} × ${run.contenders} | ${run.load.join(', ')} | ${count} | ${run.grants} | ${run.gaps} |`;
   })
   .join('\n')}
+
+Gaps: how often the harness may have missed revisions of Leases, locks and Pods, since a restarted API server no longer had
+them. The tables in PostgreSQL have none.
+${runs.flatMap(({ seed, note }) => (note === undefined ? [] : [`- Seed ${seed}: ${note}`])).join('\n')}
 `;
 }

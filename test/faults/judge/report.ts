@@ -1,10 +1,11 @@
 /** A run's report, failpoint by failpoint. Pure. */
 
+import { median } from '../../../tools/measure/figures.ts';
 import type { Fault } from '../inflict.ts';
 import { type History, lateWrites, type Violation, violations } from './checker.ts';
 import { overruns } from './prompt-stop.ts';
 
-/** Of one failpoint; runs add up by it. Times in seconds, worst of all; absent when there was none. */
+/** Of one failpoint; runs add up by it. Times in seconds. */
 export interface Row {
   readonly failpoint: string;
   readonly faults: number;
@@ -12,10 +13,10 @@ export interface Row {
   readonly struck: number;
   /** How often the lock was granted anew because of it. */
   readonly lost: number;
-  /** From the fault to the first accepted write of the next holder. */
-  readonly toNextWrite?: number;
-  /** From the end of the fault to a lock with a working holder and all others waiting. */
-  readonly toCalm?: number;
+  /** From the fault to the first accepted write of the next holder, of each lock that was lost. */
+  readonly toNextWrite: readonly number[];
+  /** From the end of the fault to a lock with a working holder and all others waiting, of each lock. */
+  readonly toCalm: readonly number[];
   /** Programs that ran on after the end of their lease, and the longest. */
   readonly pastLease: number;
   readonly longestPastLease?: number;
@@ -65,14 +66,8 @@ export function report(history: History, faults: readonly Fault[]): Report {
       faults: new Set(own.map(({ from }) => from)).size,
       struck: own.length,
       lost: lost.length,
-      ...worst(
-        'toNextWrite',
-        lost.map(({ nextWrite = 0, from }) => nextWrite - from),
-      ),
-      ...worst(
-        'toCalm',
-        own.flatMap(({ calm, healed }) => (calm === undefined ? [] : [calm - healed])),
-      ),
+      toNextWrite: lost.map(({ nextWrite = 0, from }) => inSeconds(nextWrite - from)),
+      toCalm: own.flatMap(({ calm, healed }) => (calm === undefined ? [] : [inSeconds(calm - healed)])),
       pastLease: past.length,
       ...worst(
         'longestPastLease',
@@ -103,33 +98,39 @@ const nameOf = (faults: readonly Fault[], lock: string, at: number): string =>
   faults.filter((fault) => fault.lock === lock && fault.from <= at).toSorted((a, b) => b.from - a.from)[0]?.failpoint ??
   NOBODY;
 
+const inSeconds = (milliseconds: number): number => Math.round(milliseconds / 100) / 10;
+
 function worst<Key extends string>(key: Key, milliseconds: readonly number[]): { readonly [K in Key]?: number } {
   if (milliseconds.length === 0) return {};
-  return { [key]: Math.round(Math.max(...milliseconds)) / 1000 } as { readonly [K in Key]?: number };
+  return { [key]: inSeconds(Math.max(...milliseconds)) } as { readonly [K in Key]?: number };
 }
 
-/** Of several runs: counts add up, of times the worst. */
+/** Of several runs: counts and lists add up, of single times the longest stays. */
 export function addRows(a: Row, b: Row): Row {
-  const sum = { ...a } as Record<string, number | string>;
+  const sum = { ...a } as Record<string, number | string | readonly number[]>;
   for (const [key, value] of Object.entries(b)) {
     const known = sum[key];
-    if (typeof value !== 'number') continue;
-    if (typeof known !== 'number') sum[key] = value;
-    else sum[key] = WORST.has(key) ? Math.max(known, value) : known + value;
+    if (Array.isArray(value)) sum[key] = [...(known as readonly number[]), ...value];
+    else if (typeof value !== 'number') continue;
+    else if (typeof known !== 'number') sum[key] = value;
+    else sum[key] = key.startsWith('longest') ? Math.max(known, value) : known + value;
   }
   return sum as unknown as Row;
 }
 
-const WORST: ReadonlySet<string> = new Set(['toNextWrite', 'toCalm', 'longestPastLease', 'longestBesideNext']);
-
-const seconds = (value: number | undefined): string => (value === undefined ? '–' : `${value.toFixed(1)} s`);
 const often = (count: number, longest: number | undefined): string =>
-  count === 0 ? '0' : `${count}, ${seconds(longest)}`;
+  count === 0 ? '0' : `${count}, ${(longest ?? 0).toFixed(1)} s`;
+
+/** Median and worst. */
+function times(seconds: readonly number[]): string {
+  if (seconds.length === 0) return '–';
+  return `${median(seconds).toFixed(1)} / ${Math.max(...seconds).toFixed(1)} s`;
+}
 
 /** As Markdown. */
 export function table(rows: readonly Row[]): string {
   const head = [
-    '| failpoint | faults | locks struck | lock lost | worst, fault → next holder writes | worst, healed → calm | ran past its lease, longest | ran beside the next grant, longest | late writes without a guard | not calm in time | safety violations |',
+    '| failpoint | faults | locks struck | lock lost | fault → next holder writes, median / worst | healed → calm, median / worst | ran past its lease, longest | ran beside the next grant, longest | late writes without a guard | not calm in time | safety violations |',
     '|---|---|---|---|---|---|---|---|---|---|---|',
   ];
   const lines = rows.map((row) =>
@@ -138,8 +139,8 @@ export function table(rows: readonly Row[]): string {
       row.faults,
       row.struck,
       row.lost,
-      seconds(row.toNextWrite),
-      seconds(row.toCalm),
+      times(row.toNextWrite),
+      times(row.toCalm),
       often(row.pastLease, row.longestPastLease),
       often(row.besideNext, row.longestBesideNext),
       row.lateUnguarded,

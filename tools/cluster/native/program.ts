@@ -60,9 +60,11 @@ export class Program implements Component {
     this.#recordFile = join(options.cluster.processes, `${options.name}.json`);
   }
 
-  /** Starts the program unless it runs; returns when it answers. */
+  /** Starts the program unless it runs, wakes it up if it is paused; returns when it answers. */
   async start(): Promise<void> {
-    if ((await this.pid()) === undefined) await this.#launch();
+    const pid = await this.pid();
+    if (pid === undefined) await this.#launch();
+    else signalProcess(pid, 'SIGCONT');
     const { isReady } = this.#options;
     if (isReady === undefined) return;
     await waitFor(
