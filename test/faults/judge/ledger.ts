@@ -85,7 +85,7 @@ ${runs
   })
   .join('\n')}
 
-Gaps: how often the harness may have missed revisions of Leases, locks and Pods, since a restarted API server no longer had
+Minutes: from the start of the command to its report. Gaps: how often the harness may have missed revisions of Leases, locks and Pods, since a restarted API server no longer had
 them. The tables in PostgreSQL have none.
 ${runs.flatMap(({ seed, note }) => (note === undefined ? [] : [`- Seed ${seed}: ${note}`])).join('\n')}
 `;
