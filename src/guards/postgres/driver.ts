@@ -10,7 +10,7 @@ export interface Driver<Tx> {
    * Begins, enters, works, and commits; rolls back and rethrows when entering or `work` fails.
    *
    * Must fail when what `work` did is not committed by that COMMIT: after an error that `work` swallowed, and when `work`
-   * ended the transaction itself.
+   * ended the transaction itself (unless it began another).
    */
   transaction<T>(entry: Entry, work: (tx: Tx) => Promise<T>): Promise<T>;
 }

@@ -44,7 +44,8 @@ export interface PostgresGuard<Tx> {
    * of `work` rolls back and is rethrown as it is, unless it is the guard's own answer. `work` runs at most once: only
    * entering is tried again, once, after a serialization failure; one inside `work` is rethrown.
    *
-   * Limits: use only `tx` inside, and await each statement; what goes through another connection is not guarded. When the
+   * Limits: use only `tx` inside, and await each statement; what goes through another connection is not guarded. Work that
+   * ends the transaction and begins another (`ROLLBACK AND CHAIN`) is not noticed; protected tables refuse it. When the
    * connection breaks during COMMIT, the driver's error comes through and nobody knows whether it was committed.
    *
    * @throws LockError `StaleToken`: let the process exit; `NotEntered`, `Conflict`, `InvalidConfig`, `Forbidden`

@@ -180,5 +180,5 @@ begin
   raise exception using errcode = 'KL005',
     message = format('the mark of %L cannot be set to %s: blocked by %s', resource, token, coalesce(blockers, 'a session that ended just now')),
     detail = case when ended = '{}' then 'No session was ended.' else format('Sessions that were ended: %s.', array_to_string(ended, ', ')) end,
-    hint = 'The mark was not changed. ROLLBACK PREPARED what is prepared; let a superuser run pg_terminate_backend(pid), or give the owner of schema kilit the role pg_signal_backend; then try again.';
+    hint = 'The mark was not changed. Let an administrator who is changing the mark or the mode commit or roll back; ROLLBACK PREPARED what is prepared; let a superuser run pg_terminate_backend(pid), or give the owner of schema kilit the role pg_signal_backend; then try again.';
 end $$;
