@@ -136,7 +136,7 @@ describe.skipIf(whyNot !== undefined)('a fenced Lease with the leader election o
       const { first, token, second } = replicas;
       expect(await write(lease, token, 'first')).toBe('written');
 
-      first.signal('SIGSTOP');
+      await first.pause();
       const pausedAt = performance.now();
       // Lies in its input, so that these are the first things that it does when it goes on.
       for (let i = 0; i < QUESTIONS; i += 1) first.ask('token', 'read', 'naive');
@@ -167,7 +167,7 @@ describe.skipIf(whyNot !== undefined)('a fenced Lease with the leader election o
       const lease = `${library}-loser`;
       using replicas = await twoReplicas(library, lease);
       const { first, second } = replicas;
-      first.signal('SIGSTOP');
+      await first.pause();
       const newToken = await second.token();
       first.signal('SIGCONT');
       await first.ended();
@@ -214,7 +214,7 @@ describe.skipIf(whyNot !== undefined)('a fenced Lease with the leader election o
       const lease = 'same-name';
       using former = start('client-go', lease, 'app-0');
       await former.token();
-      former.signal('SIGSTOP'); // alive, as a Pod of a StatefulSet that was deleted by force
+      await former.pause(); // alive, as a Pod of a StatefulSet that was deleted by force
       const before = await readLease(lease);
       using again = start('client-go', lease, 'app-0');
       const { error } = await waitFor('it to lead without a token', () =>

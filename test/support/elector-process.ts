@@ -5,6 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findCommand, run } from '../../tools/cluster/exec.ts';
@@ -131,6 +132,19 @@ export class Elector implements Disposable {
   /** SIGSTOP, SIGCONT, SIGKILL; SIGTERM ends the election and releases the Lease. */
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
+  }
+
+  /** Stops it, and resolves when all its threads stand: what it is asked from then on it reads only after SIGCONT. */
+  async pause(): Promise<void> {
+    this.#child.kill('SIGSTOP');
+    await waitFor(
+      'the process to stand',
+      async () => {
+        const stat = await readFile(`/proc/${this.#child.pid}/stat`, 'utf8');
+        return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T');
+      },
+      { everyMs: 5 },
+    );
   }
 
   [Symbol.dispose](): void {
